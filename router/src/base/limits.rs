@@ -1,0 +1,1 @@
+//! Every maximum of the router, with its consequence in memory.

@@ -1,0 +1,140 @@
+//! The contract between a shard and what moves its bytes: io_uring, or the simulator.
+//!
+//! A driver is completion-based. The shard asks (`open`, `send`, `close`, …), then waits once a turn
+//! in [`Driver::submit_and_wait`] and takes what has happened with [`Driver::next_completion`].
+//! Nothing runs inside a callback, and no call but `submit_and_wait` blocks.
+
+use crate::base::id::{ConnectionKey, ListenerId};
+use crate::base::time::Instant;
+use smallvec::SmallVec;
+use std::io;
+use std::net::SocketAddr;
+
+/// Bytes to send on one connection, in order. Each chunk is a buffer and how much of it is filled.
+pub type Chunks = SmallVec<[Chunk; 2]>;
+
+/// A buffer on its way out. The driver owns it until it returns it with [`Completion::Sent`].
+#[derive(Debug)]
+pub struct Chunk {
+    /// The buffer. Its length is its capacity: bytes from `filled` on are not to be sent.
+    pub bytes: Box<[u8]>,
+    /// How many bytes at the start of `bytes` are to be sent.
+    pub filled: usize,
+}
+
+/// What has happened since the last turn.
+#[derive(Debug)]
+pub enum Completion<Socket, Received> {
+    /// A listener accepted a connection. The shard calls [`Driver::open`] with the socket, or drops it.
+    Accepted {
+        /// The listener that accepted.
+        listener: ListenerId,
+        /// The accepted socket; dropping it closes it.
+        socket: Socket,
+        /// The address of the peer.
+        peer: SocketAddr,
+    },
+    /// Accepting failed for now (descriptors ran out, say). The driver tries again by itself, with a pause.
+    AcceptFailed {
+        /// The listener concerned.
+        listener: ListenerId,
+        /// Why.
+        error: io::Error,
+    },
+    /// Bytes have arrived. The buffer must go back with [`Driver::release`].
+    Received {
+        /// The connection that they arrived on.
+        connection: ConnectionKey,
+        /// Names the bytes; see [`Driver::bytes`].
+        buffer: Received,
+    },
+    /// The peer sends nothing more: it closed its end (`error` is `None`), or receiving failed.
+    /// Comes at most once for a connection.
+    ReceiveEnded {
+        /// The connection concerned.
+        connection: ConnectionKey,
+        /// Why, if it was not an orderly end.
+        error: Option<io::Error>,
+    },
+    /// A `send` is done: all bytes were handed to the kernel, or sending failed. The buffers come back.
+    Sent {
+        /// The connection concerned.
+        connection: ConnectionKey,
+        /// The buffers that `send` was given.
+        chunks: Chunks,
+        /// Whether all was sent.
+        result: io::Result<()>,
+    },
+    /// The connection is closed and its descriptor released. The last completion that names it; all
+    /// received buffers and sent chunks were returned before.
+    Closed {
+        /// The connection concerned.
+        connection: ConnectionKey,
+    },
+    /// Somebody called [`Wake::wake`]: look into the mailboxes.
+    Woken,
+}
+
+/// Wakes a shard that waits in [`Driver::submit_and_wait`], from any thread.
+pub trait Wake: Send + Sync {
+    /// Makes the shard's next (or present) wait end with [`Completion::Woken`]. Calls may be merged.
+    fn wake(&self);
+}
+
+/// Moves the bytes of one shard.
+pub trait Driver {
+    /// An accepted socket that isn't a connection yet.
+    type Socket;
+    /// Names received bytes that the driver still holds.
+    type Received;
+    /// What a listener is made of.
+    type Listener;
+
+    /// The time at which the last wait returned. Reads no clock.
+    fn now(&self) -> Instant;
+
+    /// Starts accepting on `socket`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn listen(&mut self, listener: ListenerId, socket: Self::Listener) -> io::Result<()>;
+
+    /// Stops accepting on all listeners and closes them.
+    fn stop_listening(&mut self);
+
+    /// Makes `socket` the connection `key`, and starts receiving on it.
+    fn open(&mut self, key: ConnectionKey, socket: Self::Socket);
+
+    /// Asks for no more `Received` of this connection (back-pressure); those under way still come.
+    fn pause_receiving(&mut self, key: ConnectionKey);
+
+    /// Ends a pause.
+    fn resume_receiving(&mut self, key: ConnectionKey);
+
+    /// Sends `chunks` in order. At most one `send` may be under way for a connection: the next one is
+    /// allowed once [`Completion::Sent`] has come.
+    fn send(&mut self, key: ConnectionKey, chunks: Chunks);
+
+    /// Closes the connection: ends receiving, gives up a `send` under way, then reports `Closed`.
+    /// Bytes already handed to the kernel are still delivered by it. Calls after the first do nothing.
+    fn close(&mut self, key: ConnectionKey);
+
+    /// Submits what was asked, then waits until a completion is there or `deadline` has passed
+    /// (`None`: no deadline), and reads the clock.
+    ///
+    /// # Errors
+    /// When the ring itself fails; the shard can't go on.
+    fn submit_and_wait(&mut self, deadline: Option<Instant>) -> io::Result<()>;
+
+    /// The next thing that has happened, if any.
+    fn next_completion(&mut self) -> Option<Completion<Self::Socket, Self::Received>>;
+
+    /// The bytes that `buffer` names.
+    fn bytes<'a>(&'a self, buffer: &'a Self::Received) -> &'a [u8];
+
+    /// Gives a received buffer back.
+    fn release(&mut self, buffer: Self::Received);
+
+    /// A handle that other threads use to wake this shard.
+    fn waker(&self) -> std::sync::Arc<dyn Wake>;
+}

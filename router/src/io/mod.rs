@@ -1,0 +1,3 @@
+//! Input and output: the driver's contract, io_uring behind it, and a simulated twin.
+
+pub mod driver;

@@ -1,0 +1,5 @@
+//! Ringmain: an AMQP 1.0 message router.
+#![deny(unsafe_code)]
+
+pub mod base;
+pub mod io;

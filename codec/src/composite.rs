@@ -1,7 +1,8 @@
 //! Composites: described lists whose fields are read in order (AMQP 1.0 §1.4).
 //!
 //! # Cost
-//! A field is one comparison of the count, one of the format code, and its decoding; nothing is looked up by name.
+//! A field is one comparison of the count, one of the format code, and its decoding; nothing is looked up by
+//! name.
 
 use crate::constructor::{Type, code};
 use crate::cursor::Cursor;
@@ -161,7 +162,8 @@ impl<'b> Fields<'b> {
         Ok(())
     }
 
-    /// Ends the composite named `field`: what follows the fields that are known is ignored if it is well formed.
+    /// Ends the composite named `field`: what follows the fields that are known is ignored if it is well
+    /// formed.
     ///
     /// # Errors
     /// An unknown field is malformed, or bytes are left that the count doesn't cover.

@@ -1,4 +1,5 @@
-//! Descriptors of the composite types and of the message sections: numeric code and symbolic name (AMQP 1.0 §1.2.1).
+//! Descriptors of the composite types and of the message sections: numeric code and symbolic name (AMQP 1.0
+//! §1.2.1).
 
 use crate::constructor::code;
 use crate::cursor::Cursor;
@@ -88,7 +89,8 @@ descriptors! {
 
 /// Reads `0x00` and the descriptor; the cursor then stands at the described value.
 ///
-/// `None` for a well-formed descriptor that isn't in [`ALL`] (numbers are given back as they are, known or not).
+/// `None` for a well-formed descriptor that isn't in [`ALL`] (numbers are given back as they are, known or
+/// not).
 ///
 /// # Errors
 /// Not a described value, or the bytes end.

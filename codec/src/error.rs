@@ -11,15 +11,16 @@ pub struct Malformed {
     pub kind: MalformedKind,
     /// Where: bytes from the start of what was given to decode.
     pub offset: usize,
-    /// In which field, as `composite.field` in the specification's spelling (`transfer.delivery-tag`); empty where no
-    /// field is being decoded.
+    /// In which field, as `composite.field` in the specification's spelling (`transfer.delivery-tag`); empty
+    /// where no field is being decoded.
     pub field: &'static str,
 }
 
 /// The ways of being malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MalformedKind {
-    /// The bytes end inside a value. Where the bytes are the received part of something longer, more may complete it.
+    /// The bytes end inside a value. Where the bytes are the received part of something longer, more may
+    /// complete it.
     UnexpectedEnd,
     /// A value reaches beyond the end of the list, map or array that holds it: more bytes can't complete it.
     BeyondEnclosing,

@@ -10,7 +10,8 @@
 use crate::error::{Full, Malformed, MalformedKind};
 use crate::writer::Writer;
 
-/// The frame size in bytes that every peer must accept (§2.7.1), and the largest before the size is negotiated.
+/// The frame size in bytes that every peer must accept (§2.7.1), and the largest before the size is
+/// negotiated.
 pub const MIN_MAX_FRAME_SIZE: u32 = 512;
 
 /// Bytes of a frame header without its extension.
@@ -38,11 +39,11 @@ pub struct Frame<'b> {
     pub body: &'b [u8],
 }
 
-/// Splits the first whole frame off `input`; `None` means "read more", never an error. What is left of `input` comes
-/// second.
+/// Splits the first whole frame off `input`; `None` means "read more", never an error. What is left of
+/// `input` comes second.
 ///
-/// `frame_size_max` is the largest frame in bytes that is accepted. A wrong header is reported as soon as it is there,
-/// before the body is waited for.
+/// `frame_size_max` is the largest frame in bytes that is accepted. A wrong header is reported as soon as it
+/// is there, before the body is waited for.
 ///
 /// # Errors
 /// Size below 8 or above the maximum, data offset outside the frame, unknown type: all

@@ -17,8 +17,8 @@ pub enum ProtocolId {
     Sasl,
 }
 
-/// A protocol header. Any version is decoded: what is supported is for the connection to say, by comparing with the
-/// constants.
+/// A protocol header. Any version is decoded: what is supported is for the connection to say, by comparing
+/// with the constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolHeader {
     /// The layer.

@@ -1,8 +1,8 @@
 //! AMQP 1.0 on the wire: types, frames, performatives, SASL frames and message sections.
 //!
-//! Everything decoded is a *borrowed view* over the bytes it was decoded from: nothing is allocated, a string stays
-//! where the kernel put it. Everything encoded goes into a slice of the caller, in the shortest form that the
-//! specification has for it.
+//! Everything decoded is a *borrowed view* over the bytes it was decoded from: nothing is allocated, a string
+//! stays where the kernel put it. Everything encoded goes into a slice of the caller, in the shortest form
+//! that the specification has for it.
 //!
 //! | layer | module | AMQP 1.0 |
 //! |---|---|---|
@@ -18,15 +18,15 @@
 //!
 //! # What a hostile peer can't do
 //!
-//! No number from the wire sizes an allocation, bounds a loop by itself or deepens a recursion: every count is checked
-//! against the bytes that are there before it is used, nesting ends at [`value::NESTING_MAX`], and values are skipped
-//! iteratively. What is wrong comes back as [`Malformed`], which says what, at which byte, in which field, and which
-//! error condition the peer is to be told.
+//! No number from the wire sizes an allocation, bounds a loop by itself or deepens a recursion: every count
+//! is checked against the bytes that are there before it is used, nesting ends at [`value::NESTING_MAX`], and
+//! values are skipped iteratively. What is wrong comes back as [`Malformed`], which says what, at which byte,
+//! in which field, and which error condition the peer is to be told.
 //!
 //! # What is accepted beyond the shortest form
 //!
-//! Every encoding of every type; descriptors as `ulong` of any width and as `symbol`; unknown fields after the last
-//! known one; one bare value where a field may hold several.
+//! Every encoding of every type; descriptors as `ulong` of any width and as `symbol`; unknown fields after
+//! the last known one; one bare value where a field may hold several.
 #![no_std]
 #![forbid(unsafe_code)]
 

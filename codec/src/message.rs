@@ -6,8 +6,8 @@
 //! ```
 //!
 //! # Cost
-//! [`Sections::peek`] looks at the descriptor, three bytes as every peer encodes it. [`Sections::next`] checks one
-//! whole section; a router that needs the header stops after it.
+//! [`Sections::peek`] looks at the descriptor, three bytes as every peer encodes it. [`Sections::next`]
+//! checks one whole section; a router that needs the header stops after it.
 
 use crate::composite::Fields;
 use crate::constructor::{Constructor, Type, code};
@@ -164,7 +164,8 @@ pub struct Section<'b> {
     pub value: Value<'b>,
 }
 
-/// Scans a message, or the part of it that is received so far, section by section. It checks their order (§3.2).
+/// Scans a message, or the part of it that is received so far, section by section. It checks their order
+/// (§3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Sections<'b> {
     payload: &'b [u8],
@@ -200,8 +201,8 @@ impl<'b> Sections<'b> {
     /// The next section and moves behind it; `None` at the end.
     ///
     /// # Errors
-    /// The section isn't all there ([`SectionError::Incomplete`]: the scanner stays where it is), is malformed, or may
-    /// not come here.
+    /// The section isn't all there ([`SectionError::Incomplete`]: the scanner stays where it is), is
+    /// malformed, or may not come here.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results would go on after an error")]
     pub fn next(&mut self) -> Result<Option<Section<'b>>, SectionError> {
         if self.offset == self.payload.len() {
@@ -385,8 +386,8 @@ impl<'b> Properties<'b> {
         Ok(properties)
     }
 
-    /// Only `to`: all that the routing of a message from an anonymous sender needs. Fields around it may be of any
-    /// type.
+    /// Only `to`: all that the routing of a message from an anonymous sender needs. Fields around it may be
+    /// of any type.
     ///
     /// # Errors
     /// [`Malformed`] when `to` is no string.

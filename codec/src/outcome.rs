@@ -1,4 +1,5 @@
-//! Delivery states and outcomes (AMQP 1.0 §3.4; the transactional ones of §4.5 are in [`crate::transaction`]).
+//! Delivery states and outcomes (AMQP 1.0 §3.4; the transactional ones of §4.5 are in
+//! [`crate::transaction`]).
 
 use crate::composite::Fields;
 use crate::condition::Error;

@@ -29,8 +29,8 @@ pub trait Encode {
 
 /// A value that can be an array's element, where one constructor serves all (§1.6.24).
 pub trait Element: Sized {
-    /// The narrowest format code that fits all `items`. Codes without data (`uint0` …) are not used: an array's
-    /// elements have at least one byte each, null apart.
+    /// The narrowest format code that fits all `items`. Codes without data (`uint0` …) are not used: an
+    /// array's elements have at least one byte each, null apart.
     fn array_code<'i>(items: impl Iterator<Item = &'i Self>) -> u8
     where
         Self: 'i;

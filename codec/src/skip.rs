@@ -32,8 +32,8 @@ enum Next {
 
 /// The length in bytes of the value that `bytes` begin with. All of it is checked: structure, nesting, text.
 ///
-/// Offsets in errors count from the start of `bytes`. [`MalformedKind::UnexpectedEnd`] means that `bytes` are too short
-/// but may be the beginning of a value.
+/// Offsets in errors count from the start of `bytes`. [`MalformedKind::UnexpectedEnd`] means that `bytes` are
+/// too short but may be the beginning of a value.
 pub(crate) fn measure(bytes: &[u8]) -> Result<usize, Malformed> {
     let mut walk = Walk { bytes, at: 0 };
     let outermost = Level { end: bytes.len(), remaining: 1, next: Next::Value, sized: false, bounded: false };
@@ -267,7 +267,8 @@ impl Walk<'_> {
     }
 }
 
-/// The length of the first value in bytes that [`measure`] has accepted: compounds are stepped over by their size.
+/// The length of the first value in bytes that [`measure`] has accepted: compounds are stepped over by their
+/// size.
 #[inline]
 pub(crate) fn span(bytes: &[u8]) -> usize {
     let mut at = 0;

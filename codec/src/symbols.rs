@@ -1,4 +1,5 @@
-//! Fields that hold several symbols: capabilities, outcomes, locales, mechanisms (AMQP 1.0 §1.4, `multiple="true"`).
+//! Fields that hold several symbols: capabilities, outcomes, locales, mechanisms (AMQP 1.0 §1.4,
+//! `multiple="true"`).
 
 use core::fmt;
 
@@ -11,8 +12,8 @@ use crate::writer::Writer;
 
 /// No symbol, one, or several.
 ///
-/// On the wire: null or an array without elements, a bare symbol, or an array of symbols; all three are accepted.
-/// Encoded, one symbol is bare (some peers look at nothing else), several are an array.
+/// On the wire: null or an array without elements, a bare symbol, or an array of symbols; all three are
+/// accepted. Encoded, one symbol is bare (some peers look at nothing else), several are an array.
 #[derive(Clone, Copy, Default)]
 pub enum Symbols<'b> {
     /// The field is absent.

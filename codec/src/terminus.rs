@@ -103,7 +103,8 @@ pub enum Target<'b> {
 /// A target that is a node (§3.5.4).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetNode<'b> {
-    /// The address; absent for a dynamic target in the attach that asks for it, and for the anonymous terminus.
+    /// The address; absent for a dynamic target in the attach that asks for it, and for the anonymous
+    /// terminus.
     pub address: Option<&'b str>,
     /// What is kept.
     pub durable: TerminusDurability,

@@ -1,4 +1,5 @@
-//! Values whose type only the wire knows: checked once when decoded, looked into on demand (AMQP 1.0 §1.2, §1.6).
+//! Values whose type only the wire knows: checked once when decoded, looked into on demand (AMQP 1.0 §1.2,
+//! §1.6).
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -12,18 +13,20 @@ use crate::primitive::{
 use crate::skip;
 use crate::writer::Writer;
 
-/// Compounds, arrays and described values that may lie inside one another. Deeper ones are refused: what walks through
-/// values (comparison, printing, re-encoding) needs no more than this much stack.
+/// Compounds, arrays and described values that may lie inside one another. Deeper ones are refused: what
+/// walks through values (comparison, printing, re-encoding) needs no more than this much stack.
 pub const NESTING_MAX: usize = 32;
 
-/// Elements without any bytes (null, true, uint0, list0 …) that one array may announce. Their number isn't bounded by
-/// bytes received, so it is bounded by this: walking through an array stays in proportion to its encoding.
+/// Elements without any bytes (null, true, uint0, list0 …) that one array may announce. Their number isn't
+/// bounded by bytes received, so it is bounded by this: walking through an array stays in proportion to its
+/// encoding.
 pub const EMPTY_ELEMENTS_MAX: u32 = 256;
 
 /// One complete encoded value, borrowed. It is known to be well formed, so looking into it can't fail.
 ///
-/// Two values are equal when they *mean* the same: an `int` encoded short equals one encoded long, but an `int` never
-/// equals a `long`. Maps are ordered (§1.6.23). Floating-point numbers are compared by their bits.
+/// Two values are equal when they *mean* the same: an `int` encoded short equals one encoded long, but an
+/// `int` never equals a `long`. Maps are ordered (§1.6.23). Floating-point numbers are compared by their
+/// bits.
 #[derive(Clone, Copy)]
 pub struct Value<'b> {
     encoded: &'b [u8],
@@ -151,7 +154,8 @@ impl<'b> Value<'b> {
         if let View::Map(items) = self.view() { Some(MapEntries { items }) } else { None }
     }
 
-    /// The value behind a string or symbol key, if it is a map that has the key (the first one, if it has more).
+    /// The value behind a string or symbol key, if it is a map that has the key (the first one, if it has
+    /// more).
     pub fn get(&self, key: &str) -> Option<Value<'b>> {
         self.entries()?.find_map(|(found, value)| {
             let text = found.as_symbol().map(|Symbol(text)| text).or_else(|| found.as_str());
@@ -196,7 +200,8 @@ impl<'b> Decode<'b> for Value<'b> {
 }
 
 impl Encode for Value<'_> {
-    /// The bytes as they came: what passes through a router isn't rewritten. [`View`] encodes in the shortest form.
+    /// The bytes as they came: what passes through a router isn't rewritten. [`View`] encodes in the shortest
+    /// form.
     #[inline]
     fn encode(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.extend(self.encoded)
@@ -316,8 +321,9 @@ impl<'b> Iterator for MapEntries<'b> {
 impl ExactSizeIterator for MapEntries<'_> {}
 impl FusedIterator for MapEntries<'_> {}
 
-/// The elements of an array. They share one constructor, so they are no [`Value`]s of their own but [`View`]s; the
-/// descriptors of an array of described values stand beside them, in [`descriptors`](Self::descriptors).
+/// The elements of an array. They share one constructor, so they are no [`Value`]s of their own but
+/// [`View`]s; the descriptors of an array of described values stand beside them, in
+/// [`descriptors`](Self::descriptors).
 #[derive(Clone, Copy)]
 pub struct ArrayItems<'b> {
     /// `0x00 descriptor` as often as elements are described.
@@ -359,7 +365,8 @@ impl<'b> ArrayItems<'b> {
     fn shortest_code(&self) -> u8 {
         let (narrow, wide) = match self.primitive() {
             Type::Boolean => return code::BOOLEAN,
-            // Elements of one array differ in size: whether all of them fit the short form is not worth two passes.
+            // Elements of one array differ in size: whether all of them fit the short form is not worth two
+            // passes.
             Type::List => return code::LIST32,
             Type::Map => return code::MAP32,
             Type::Array => return code::ARRAY32,
@@ -475,8 +482,8 @@ impl ArrayItems<'_> {
 }
 
 impl Encode for View<'_> {
-    /// The shortest form of the value and of everything in it. Two things stay long: lists, maps and arrays as
-    /// *elements of an array*, and array elements without bytes other than null.
+    /// The shortest form of the value and of everything in it. Two things stay long: lists, maps and arrays
+    /// as *elements of an array*, and array elements without bytes other than null.
     fn encode(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         match self {
             Self::Null => writer.push(code::NULL),

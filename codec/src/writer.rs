@@ -1,8 +1,8 @@
 //! Encoding into the caller's slice.
 //!
 //! # Cost
-//! A value of fixed width is one bounds check and one store. A list or map is written behind three bytes kept free for
-//! the short header; only one that outgrows the short form (254 bytes, 255 elements) is moved, once.
+//! A value of fixed width is one bounds check and one store. A list or map is written behind three bytes kept
+//! free for the short header; only one that outgrows the short form (254 bytes, 255 elements) is moved, once.
 
 use crate::constructor::code;
 use crate::descriptor::Descriptor;
@@ -172,7 +172,8 @@ impl<'o> Writer<'o> {
         })
     }
 
-    /// Appends a map of the keys and values that `body` writes in turn: map8 or map32, whichever is the shortest.
+    /// Appends a map of the keys and values that `body` writes in turn: map8 or map32, whichever is the
+    /// shortest.
     ///
     /// # Errors
     /// [`Full`]; the writer is as before then.
@@ -330,8 +331,8 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// Writes the fields of a composite in order (§1.4). Nulls wait until a value follows them, so that trailing ones are
-/// left out.
+/// Writes the fields of a composite in order (§1.4). Nulls wait until a value follows them, so that trailing
+/// ones are left out.
 #[derive(Debug)]
 pub struct FieldWriter<'w, 'o> {
     writer: &'w mut Writer<'o>,

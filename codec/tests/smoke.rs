@@ -1,5 +1,5 @@
-//! The frames of a small conversation, byte by byte. The expected bytes are written by hand from AMQP 1.0 §1.6, §2.3 and
-//! §2.7.
+//! The frames of a small conversation, byte by byte. The expected bytes are written by hand from AMQP 1.0
+//! §1.6, §2.3 and §2.7.
 
 use ringmain_codec::*;
 

@@ -1,7 +1,7 @@
 //! The nine performatives (AMQP 1.0 §2.7), one module each.
 //!
-//! Every struct has the specification's fields in the specification's order, which *is* the wire format. `Default`
-//! gives the specification's defaults; mandatory fields are zero or empty there and are to be set.
+//! Every struct has the specification's fields in the specification's order, which *is* the wire format.
+//! `Default` gives the specification's defaults; mandatory fields are zero or empty there and are to be set.
 //!
 //! # Cost
 //! Decoding is one match over the descriptor and straight-line code over the fields. Nothing is allocated; an

@@ -1,3 +1,4 @@
 //! Input and output: the driver's contract, io_uring behind it, and a simulated twin.
 
 pub mod driver;
+pub mod uring;

@@ -1,4 +1,5 @@
 //! Input and output: the driver's contract, io_uring behind it, and a simulated twin.
 
 pub mod driver;
+pub mod sim;
 pub mod uring;

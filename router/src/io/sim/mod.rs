@@ -35,6 +35,8 @@
 mod driver;
 mod network;
 mod peer;
+#[cfg(test)]
+mod tests;
 mod world;
 
 pub use driver::{SimBuffer, SimDriver, SimListener, SimSocket};

@@ -17,6 +17,8 @@ mod op;
 mod probe;
 mod ring;
 mod send;
+#[cfg(test)]
+mod tests;
 mod wake;
 
 pub use buffers::ReceivedBuffer;

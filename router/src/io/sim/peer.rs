@@ -92,7 +92,7 @@ impl SimPeer {
         }
     }
 
-    /// Resets the connection at once. Bytes that were not received are lost, both ways.
+    /// Resets the connection at once. What the shard has not received is lost, and what it is sending.
     pub fn reset(&self) {
         self.world.borrow_mut().reset(self.line);
     }

@@ -120,6 +120,8 @@ pub(super) struct World {
     sequence: u64,
     pub(super) listeners: BTreeMap<ListenerId, Listener>,
     pub(super) lines: Vec<Line>,
+    /// By the index of the key, the line that was last opened with it.
+    line_by_index: BTreeMap<u32, LineId>,
     pub(super) happened: VecDeque<Happening>,
     pub(super) buffers_held: usize,
 }
@@ -139,6 +141,7 @@ impl World {
             sequence: 0,
             listeners: BTreeMap::new(),
             lines: Vec::new(),
+            line_by_index: BTreeMap::new(),
             happened: VecDeque::new(),
             buffers_held: 0,
         }
@@ -167,16 +170,18 @@ impl World {
         self.lines.len() - 1
     }
 
+    /// The line of `key`, until `Closed` has come for it.
     pub(super) fn line_of(&self, key: ConnectionKey) -> Option<LineId> {
-        self.lines.iter().position(|line| match line.stage {
-            Stage::Open(of) | Stage::Closing(of) => of == key,
-            Stage::Backlog | Stage::Socket | Stage::Gone => false,
-        })
+        let id = self.line_by_index.get(&key.0.index).copied()?;
+        match self.lines[id].stage {
+            Stage::Open(of) | Stage::Closing(of) => (of == key).then_some(id),
+            Stage::Backlog | Stage::Socket | Stage::Gone => None,
+        }
     }
 
     /// Whether `key` is a connection that is not being closed.
     pub(super) fn is_open(&self, key: ConnectionKey) -> bool {
-        self.lines.iter().any(|line| line.stage == Stage::Open(key))
+        self.line_of(key).is_some_and(|id| self.lines[id].stage == Stage::Open(key))
     }
 
     pub(super) fn has_events(&self) -> bool {
@@ -269,7 +274,12 @@ impl World {
         }
     }
 
+    /// # Panics
+    /// If the place of `key` is in use.
     pub(super) fn open(&mut self, id: LineId, key: ConnectionKey) {
+        let before = self.line_by_index.insert(key.0.index, id);
+        let is_free = before.is_none_or(|before| self.lines[before].stage == Stage::Gone);
+        assert!(is_free, "a key's place is used again only after Closed");
         self.lines[id].stage = Stage::Open(key);
         self.kick_receive(id);
     }
@@ -422,8 +432,15 @@ impl World {
     fn hand_over(&mut self, id: LineId, length: usize) {
         let line = &mut self.lines[id];
         let Some(sending) = &mut line.sending else { return };
-        let bytes = sending.chunks.iter().flat_map(|chunk| &chunk.bytes[..chunk.filled]);
-        line.to_peer.extend(bytes.skip(sending.sent).take(length));
+        let (mut skip, mut left) = (sending.sent, length);
+        for chunk in &sending.chunks {
+            let skipped = skip.min(chunk.filled);
+            let bytes = &chunk.bytes[skipped..chunk.filled];
+            let bytes = &bytes[..left.min(bytes.len())];
+            line.to_peer.extend(bytes);
+            skip -= skipped;
+            left -= bytes.len();
+        }
         sending.sent += length;
         line.handed += length as u64;
     }

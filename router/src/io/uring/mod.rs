@@ -323,12 +323,8 @@ impl UringDriver {
         let connection = self.connection(key)?;
         connection.watch = Under::Idle;
         let mut completion = None;
-        // While it is receiving, the receive reports the end, after the bytes that came before it.
-        let is_waiting = match connection.receive {
-            Receive::Idle | Receive::Starved => true,
-            Receive::Armed | Receive::Cancelled | Receive::Ended => false,
-        };
-        if entry.result() > 0 && connection.phase == Phase::Open && is_waiting {
+        // Unless it is paused, the receive reports the end, after the bytes that came before it.
+        if entry.result() > 0 && connection.phase == Phase::Open && connection.receive == Receive::Idle {
             connection.receive = Receive::Ended;
             let error = match rustix::net::sockopt::socket_error(&connection.descriptor) {
                 Ok(Err(error)) | Err(error) => error.into(),

@@ -48,6 +48,7 @@ impl Ring {
             .setup_defer_taskrun()
             .setup_coop_taskrun()
             .setup_taskrun_flag()
+            .setup_submit_all()
             .setup_cqsize(completion_entries)
             .build(submission_entries)?;
         let ring = NonNull::from(Box::leak(Box::new(ring)));

@@ -2,4 +2,6 @@
 #![deny(unsafe_code)]
 
 pub mod base;
+pub mod control;
 pub mod io;
+pub mod log;

@@ -77,6 +77,11 @@ impl Module {
     pub fn find(name: &str) -> Option<Self> {
         Self::NAMES.iter().position(|known| *known == name).map(|index| Self::ALL[index])
     }
+
+    /// Its place in [`Self::ALL`].
+    pub(super) const fn index(self) -> usize {
+        self as usize
+    }
 }
 
 impl fmt::Display for Module {
@@ -155,6 +160,16 @@ impl Levels {
         self.0 & level.bit() != 0
     }
 
+    /// The set as a number that [`Self::from_bits`] understands.
+    pub(super) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The set of the number that [`Self::bits`] gave.
+    pub(super) const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
     /// Reads the value of `enable`: levels with commas between them, each with a `+` if all above it are
     /// meant as well; `none`; or `default`, which gives `None`. In any letter case.
     ///
@@ -210,7 +225,8 @@ mod tests {
     fn modules_are_found_by_name() {
         assert_eq!(Module::find("ROUTER_CORE"), Some(Module::RouterCore));
         assert_eq!(Module::find("router_core"), None);
-        for module in Module::ALL {
+        for (index, module) in Module::ALL.iter().enumerate() {
+            assert_eq!(module.index(), index);
             assert_eq!(Module::find(module.name()), Some(*module));
         }
     }

@@ -35,6 +35,7 @@ pub use typed::{
     RouterMode, StripAnnotations,
 };
 
+use crate::log;
 use error::Findings;
 
 /// The configuration of a router that is started without a file.
@@ -95,6 +96,19 @@ impl Config {
         let config = typed::build(&records, &mut findings);
         let warnings = findings.finish()?;
         Ok(Self { warnings, ..config })
+    }
+
+    /// What the `log` sections and the router's `timestampsInUTC` say, for [`log::apply`].
+    #[must_use]
+    pub fn log_settings(&self) -> log::Settings {
+        let modules = self.logs.iter().map(|log| log::ModuleSettings {
+            module: log.module,
+            enable: log.enable,
+            include_timestamp: log.include_timestamp,
+            include_source: log.include_source,
+            destination: log.output_file.as_deref().map(log::Destination::from_output_file),
+        });
+        log::Settings { is_utc: self.router.is_log_in_utc, modules: modules.collect() }
     }
 
     /// The configuration of a router that is started without a file: one listener for clients on

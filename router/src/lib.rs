@@ -2,4 +2,8 @@
 #![deny(unsafe_code)]
 
 pub mod base;
+pub mod cli;
+pub mod client;
+pub mod control;
 pub mod io;
+pub mod log;

@@ -1,7 +1,9 @@
-//! What every layer may use: keys with generations, serial numbers, time, limits.
+//! What every layer may use: keys with generations, serial numbers, time, buffers, limits.
 
+pub mod buffer;
 pub mod id;
 pub mod limits;
 pub mod serial_map;
 pub mod slab;
+pub mod sparse;
 pub mod time;

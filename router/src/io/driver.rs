@@ -6,9 +6,14 @@
 
 use crate::base::id::{ConnectionKey, ListenerId};
 use crate::base::time::Instant;
+use core::time::Duration;
 use smallvec::SmallVec;
 use std::io;
 use std::net::SocketAddr;
+
+/// How long accepting rests after it failed: descriptors or memory have run out, and the connection that
+/// couldn't be accepted is still waiting, so that trying at once would fail at once.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes to send on one connection, in order. Each chunk is a buffer and how much of it is filled.
 pub type Chunks = SmallVec<[Chunk; 2]>;
@@ -34,7 +39,8 @@ pub enum Completion<Socket, Received> {
         /// The address of the peer.
         peer: SocketAddr,
     },
-    /// Accepting failed for now (descriptors ran out, say). The driver tries again by itself, with a pause.
+    /// Accepting failed for now (descriptors ran out, say). The driver tries again by itself,
+    /// after [`ACCEPT_PAUSE`].
     AcceptFailed {
         /// The listener concerned.
         listener: ListenerId,
@@ -105,7 +111,8 @@ pub trait Driver {
     /// Makes `socket` the connection `key`, and starts receiving on it.
     fn open(&mut self, key: ConnectionKey, socket: Self::Socket);
 
-    /// Asks for no more `Received` of this connection (back-pressure); those under way still come.
+    /// Asks for no more `Received` of this connection (back-pressure); those under way still come. A reset by
+    /// the peer still comes as `ReceiveEnded`; an orderly end may wait for the end of the pause.
     fn pause_receiving(&mut self, key: ConnectionKey);
 
     /// Ends a pause.
@@ -113,10 +120,16 @@ pub trait Driver {
 
     /// Sends `chunks` in order. At most one `send` may be under way for a connection: the next one is
     /// allowed once [`Completion::Sent`] has come.
+    ///
+    /// # Panics
+    /// If a `send` is under way, or `Closed` has come: mistakes of the shard.
     fn send(&mut self, key: ConnectionKey, chunks: Chunks);
 
-    /// Closes the connection: ends receiving, gives up a `send` under way, then reports `Closed`.
-    /// Bytes already handed to the kernel are still delivered by it. Calls after the first do nothing.
+    /// Closes the connection: ends receiving, gives up a `send` under way (which then comes back as
+    /// [`Completion::Sent`], with an error unless it was done), then reports `Closed`. From this call on no
+    /// `Received` and no `ReceiveEnded` of the connection come; a buffer of it that the shard still holds
+    /// stays valid until it is released. Bytes already handed to the kernel are still delivered, unless the
+    /// peer takes longer than a second over them. Calls after the first do nothing.
     fn close(&mut self, key: ConnectionKey);
 
     /// Submits what was asked, then waits until a completion is there or `deadline` has passed

@@ -1,0 +1,164 @@
+//! Buffers for bytes on their way out, and the pool they come from.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::limits::{LARGE_CHUNK_BYTES, LARGE_CHUNKS_KEPT_MAX, SMALL_CHUNK_BYTES, SMALL_CHUNKS_KEPT_MAX};
+
+/// A buffer on its way out.
+#[derive(Debug)]
+pub struct Chunk {
+    /// The buffer. Its length is its capacity: bytes from `filled` on mean nothing.
+    pub bytes: Box<[u8]>,
+    /// How many bytes at the start of `bytes` are to be sent.
+    pub filled: usize,
+}
+
+/// Buffers of two sizes, kept for the next use. One per shard; cloning it shares it.
+#[derive(Clone, Debug, Default)]
+pub struct BufferPool(Rc<RefCell<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    small: Vec<Box<[u8]>>,
+    large: Vec<Box<[u8]>>,
+}
+
+impl BufferPool {
+    fn take(&self, large: bool) -> Chunk {
+        let mut kept = self.0.borrow_mut();
+        let (list, size) =
+            if large { (&mut kept.large, LARGE_CHUNK_BYTES) } else { (&mut kept.small, SMALL_CHUNK_BYTES) };
+        let bytes = list.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice());
+        Chunk { bytes, filled: 0 }
+    }
+
+    /// Takes a buffer back. Those beyond what is worth keeping are freed.
+    pub fn give_back(&self, chunk: Chunk) {
+        let mut kept = self.0.borrow_mut();
+        let kept = &mut *kept;
+        let (list, most) = if chunk.bytes.len() == LARGE_CHUNK_BYTES {
+            (&mut kept.large, LARGE_CHUNKS_KEPT_MAX)
+        } else {
+            (&mut kept.small, SMALL_CHUNKS_KEPT_MAX)
+        };
+        if list.len() < most {
+            list.push(chunk.bytes);
+        }
+    }
+}
+
+/// What one connection has to send: whole frames, in order, in chunks from the shard's pool.
+///
+/// A connection with nothing to send holds no buffer.
+#[derive(Debug)]
+pub struct Output {
+    chunks: VecDeque<Chunk>,
+    pending: usize,
+    pool: BufferPool,
+}
+
+impl Output {
+    /// An empty output that takes its buffers from `pool`.
+    #[must_use]
+    pub fn new(pool: BufferPool) -> Self {
+        Self { chunks: VecDeque::new(), pending: 0, pool }
+    }
+
+    /// How many bytes wait here (those that were taken for sending don't count).
+    #[inline]
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Lets `write` fill a slice of at least `room` bytes, contiguous behind what is there, and keeps
+    /// as many bytes as it returns. `room` may be at most [`LARGE_CHUNK_BYTES`].
+    ///
+    /// # Panics
+    /// If `room` is larger, or `write` returns more than it was given: our own faults.
+    #[inline]
+    pub fn write<R>(&mut self, room: usize, write: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
+        let fits = self.chunks.back().is_some_and(|chunk| chunk.bytes.len() - chunk.filled >= room);
+        if !fits {
+            self.grow(room);
+        }
+        let chunk = self.chunks.back_mut().expect("a chunk with room was just made sure of");
+        let (written, result) = write(&mut chunk.bytes[chunk.filled..]);
+        assert!(written <= chunk.bytes.len() - chunk.filled);
+        chunk.filled += written;
+        self.pending += written;
+        result
+    }
+
+    /// Adds a chunk: a small one to an empty output, large ones behind others.
+    #[cold]
+    fn grow(&mut self, room: usize) {
+        assert!(room <= LARGE_CHUNK_BYTES, "a frame fits a chunk");
+        let large = !self.chunks.is_empty() || room > SMALL_CHUNK_BYTES;
+        let chunk = self.pool.take(large);
+        self.chunks.push_back(chunk);
+    }
+
+    /// Takes the oldest `most` chunks (or all there are) for sending.
+    pub fn take_chunks(&mut self, most: usize) -> impl Iterator<Item = Chunk> + '_ {
+        let count = self.chunks.len().min(most);
+        self.pending -= self.chunks.iter().take(count).map(|chunk| chunk.filled).sum::<usize>();
+        self.chunks.drain(..count)
+    }
+
+    /// All bytes that wait, copied out; the output is empty afterwards. For command-line clients and tests.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.pending);
+        while let Some(chunk) = self.chunks.pop_front() {
+            bytes.extend_from_slice(&chunk.bytes[..chunk.filled]);
+            self.pool.give_back(chunk);
+        }
+        self.pending = 0;
+        bytes
+    }
+
+    /// Gives all buffers back; what waited is lost.
+    pub fn clear(&mut self) {
+        while let Some(chunk) = self.chunks.pop_front() {
+            self.pool.give_back(chunk);
+        }
+        self.pending = 0;
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_out_in_the_order_written_and_buffers_go_back() {
+        let pool = BufferPool::default();
+        let mut output = Output::new(pool.clone());
+        let mut expected = Vec::new();
+        for number in 0..20_000u32 {
+            output.write(64, |slice| {
+                slice[..4].copy_from_slice(&number.to_be_bytes());
+                (4, ())
+            });
+            expected.extend_from_slice(&number.to_be_bytes());
+        }
+        assert_eq!(output.pending(), expected.len());
+        let mut sent = Vec::new();
+        while output.pending() > 0 {
+            for chunk in output.take_chunks(1) {
+                sent.extend_from_slice(&chunk.bytes[..chunk.filled]);
+                pool.give_back(chunk);
+            }
+        }
+        assert_eq!(sent, expected);
+        assert_eq!(pool.0.borrow().small.len(), 1);
+    }
+}

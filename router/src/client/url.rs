@@ -1,0 +1,166 @@
+//! `amqp://host:port/address`: which router, and which address there.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// The port of AMQP without TLS.
+const PORT_DEFAULT: u16 = 5672;
+
+/// Where a client connects, and the address that it uses there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// A host name or a literal address; IPv6 without brackets.
+    pub host: String,
+    /// From 1.
+    pub port: u16,
+    /// The AMQP address, percent-decoded. Not empty.
+    pub address: String,
+}
+
+impl fmt::Display for Target {
+    /// `HOST:PORT`, with an IPv6 literal in brackets: the connection's end, without the address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    /// Reads `amqp://host[:port]/address`.
+    ///
+    /// # Errors
+    /// What is wrong or not available yet, and how it should look.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(format!(
+                "write it as amqp://HOST[:PORT]/ADDRESS, for example amqp://127.0.0.1/{text}"
+            ));
+        };
+        if scheme.eq_ignore_ascii_case("amqps") {
+            return Err(
+                "TLS isn't available yet in this version: use amqp:// on a trusted network".to_owned()
+            );
+        }
+        if !scheme.eq_ignore_ascii_case("amqp") {
+            return Err(format!("unknown scheme '{scheme}://': write amqp://HOST[:PORT]/ADDRESS"));
+        }
+        let (authority, address) = rest.split_once('/').unwrap_or((rest, ""));
+        if authority.contains('@') {
+            return Err(
+                "user and password aren't available yet in this version, which connects as ANONYMOUS: \
+                        leave out what stands before the '@'"
+                    .to_owned(),
+            );
+        }
+        let (host, port) = split_port(authority)?;
+        if host.is_empty() {
+            return Err("the host is missing: write amqp://HOST[:PORT]/ADDRESS".to_owned());
+        }
+        let address = percent_decode(address)?;
+        if address.is_empty() {
+            return Err(format!("the address is missing: write amqp://{authority}/ADDRESS"));
+        }
+        Ok(Self { host: host.to_owned(), port, address })
+    }
+}
+
+/// Splits `host`, `host:port`, `[ipv6]` or `[ipv6]:port`.
+fn split_port(authority: &str) -> Result<(&str, u16), String> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (literal, after) = rest.split_once(']').ok_or("a ']' is missing after the IPv6 address")?;
+            match after.strip_prefix(':') {
+                Some(port) => (literal, Some(port)),
+                None if after.is_empty() => (literal, None),
+                None => return Err(format!("expected ':PORT' after the ']', found '{after}'")),
+            }
+        }
+        None if authority.matches(':').count() > 1 => {
+            return Err(format!("an IPv6 address stands in brackets: amqp://[{authority}]/ADDRESS"));
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    match port {
+        None => Ok((host, PORT_DEFAULT)),
+        Some("amqp") => Ok((host, PORT_DEFAULT)),
+        Some(port) => match port.parse() {
+            Ok(0) | Err(_) => Err(format!("'{port}' isn't a port from 1 to 65535")),
+            Ok(number) => Ok((host, number)),
+        },
+    }
+}
+
+/// Resolves `%XX` (RFC 3986 §2.1).
+fn percent_decode(text: &str) -> Result<String, String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let digit = |index: usize| after.get(index).and_then(|byte| char::from(*byte).to_digit(16));
+        match (digit(0), digit(1)) {
+            // Two hexadecimal digits are less than 256.
+            (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
+            (Some(_) | None, _) => {
+                return Err("a '%' needs two hexadecimal digits ('%25' is '%' itself)".to_owned());
+            }
+        }
+        rest = &after[2..];
+    }
+    String::from_utf8(out).map_err(|_| "the address isn't text in UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+
+    fn target(text: &str) -> (String, u16, String) {
+        let target: Target = text.parse().unwrap();
+        (target.host, target.port, target.address)
+    }
+
+    fn fault(text: &str) -> String {
+        text.parse::<Target>().unwrap_err()
+    }
+
+    #[test]
+    fn the_parts_of_a_url() {
+        assert_eq!(target("amqp://127.0.0.1/hello"), ("127.0.0.1".into(), 5672, "hello".into()));
+        assert_eq!(target("AMQP://host.example:10000/a/b.c"), ("host.example".into(), 10000, "a/b.c".into()));
+        assert_eq!(target("amqp://[::1]/q"), ("::1".into(), 5672, "q".into()));
+        assert_eq!(target("amqp://[::1]:1/q"), ("::1".into(), 1, "q".into()));
+        assert_eq!(target("amqp://h/a%20b%2Fc%C3%A4"), ("h".into(), 5672, "a b/cä".into()));
+        assert_eq!(target("amqp://h//rooted"), ("h".into(), 5672, "/rooted".into()));
+        assert_eq!("amqp://[::1]:1/q".parse::<Target>().unwrap().to_string(), "[::1]:1");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert!(fault("hello").contains("amqp://127.0.0.1/hello"));
+        assert!(fault("amqps://h/a").contains("TLS isn't available yet"));
+        assert!(fault("http://h/a").contains("unknown scheme 'http://'"));
+        assert!(fault("amqp://me:secret@h/a").contains("ANONYMOUS"));
+        assert!(!fault("amqp://me:secret@h/a").contains("secret"));
+        assert!(fault("amqp://h").contains("the address is missing"));
+        assert!(fault("amqp://h:5672/").contains("amqp://h:5672/ADDRESS"));
+        assert!(fault("amqp:///a").contains("the host is missing"));
+        assert!(fault("amqp://::1/a").contains("amqp://[::1]/ADDRESS"));
+        assert!(fault("amqp://[::1/a").contains("']'"));
+        assert!(fault("amqp://h:0/a").contains("'0' isn't a port"));
+        assert!(fault("amqp://h:99999/a").contains("'99999' isn't a port"));
+        assert!(fault("amqp://h/%4").contains("hexadecimal"));
+        assert!(fault("amqp://h/%é").contains("hexadecimal"));
+        assert!(fault("amqp://h/%ff").contains("UTF-8"));
+    }
+}

@@ -1,0 +1,88 @@
+//! What is wrong with a configuration: every fault with its file and line.
+
+use core::fmt;
+
+/// One fault of a configuration file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// The file as it was named to us.
+    pub file: String,
+    /// The line, counted from 1; `None` if the fault isn't one of a line (the file can't be read).
+    pub line: Option<u32>,
+    /// What is wrong and what to do about it, in one sentence.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    /// `FILE:LINE: message`, or `FILE: message` where no line is to blame.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+/// All faults of a configuration, in the order of the lines. Never empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    /// One fault a line, without a newline after the last.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// Where the parser and the checks put what they find, so that one start shows every fault.
+#[derive(Debug)]
+pub(super) struct Findings {
+    file: String,
+    errors: Vec<ConfigError>,
+    warnings: Vec<(Option<u32>, String)>,
+}
+
+impl Findings {
+    /// Nothing found yet in `file`.
+    pub(super) fn new(file: &str) -> Self {
+        Self { file: file.to_owned(), errors: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// A fault at `line`.
+    pub(super) fn error(&mut self, line: u32, message: impl Into<String>) {
+        self.errors.push(ConfigError { file: self.file.clone(), line: Some(line), message: message.into() });
+    }
+
+    /// Something at `line` that works, but not for ever or not as one might think.
+    pub(super) fn warning(&mut self, line: u32, message: impl Into<String>) {
+        self.warnings.push((Some(line), message.into()));
+    }
+
+    /// Something about the file as a whole.
+    pub(super) fn file_warning(&mut self, message: impl Into<String>) {
+        self.warnings.push((None, message.into()));
+    }
+
+    /// The warnings as `FILE:LINE: message`, or every fault if there is one.
+    pub(super) fn finish(mut self) -> Result<Vec<String>, ConfigErrors> {
+        if !self.errors.is_empty() {
+            self.errors.sort_by_key(|error| error.line);
+            return Err(ConfigErrors(self.errors));
+        }
+        self.warnings.sort_by_key(|(line, _)| *line);
+        let file = self.file;
+        let shown = self.warnings.into_iter().map(|(line, message)| match line {
+            Some(line) => format!("{file}:{line}: {message}"),
+            None => format!("{file}: {message}"),
+        });
+        Ok(shown.collect())
+    }
+}

@@ -1,0 +1,3 @@
+//! The control thread's part: configuration now, management later.
+
+pub mod config;

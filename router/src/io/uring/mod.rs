@@ -1,0 +1,574 @@
+//! The driver on io_uring (Linux 6.1 and newer).
+//!
+//! The one folder of `io` with unsafe code: what the kernel reads and writes behind the compiler's back
+//! is kept alive here until the kernel is done with it.
+//!
+//! # Cost
+//! A turn is one system call. A receive costs no submission (multishot), a send one. Nothing is
+//! allocated per receive or send.
+#![allow(unsafe_code)]
+#![deny(clippy::undocumented_unsafe_blocks)]
+
+mod accept;
+mod buffers;
+mod clock;
+mod connection;
+mod op;
+mod probe;
+mod ring;
+mod send;
+#[cfg(test)]
+mod tests;
+mod wake;
+
+pub use buffers::ReceivedBuffer;
+pub use probe::{Unsupported, probe};
+
+use self::accept::Listener;
+use self::buffers::BufferRing;
+use self::connection::{Connection, Phase, Receive, Scratch, Under};
+use self::op::{INDEX_MAX, Kind, Op};
+use self::ring::{Ring, Wait};
+use self::send::{Messages, Progress, Sending};
+use self::wake::EventWaker;
+use super::driver::{ACCEPT_PAUSE, Chunks, Completion, Driver, Wake};
+use crate::base::id::{ConnectionKey, Key, ListenerId};
+use crate::base::time::Instant;
+use io_uring::{cqueue, opcode, types};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long closing may take at most: for the peer to end its direction after we ended ours. When it is
+/// over, bytes that the kernel has not sent yet may be lost.
+pub const LINGER: Duration = Duration::from_secs(1);
+
+/// How long the driver waits, when it is dropped, for the kernel to give up what is under way.
+const DROP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The sizes of a driver's rings. The defaults take 8 MiB of buffers and 256 KiB of rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UringSizes {
+    /// Entries of the submission queue (64 bytes each; a power of two, at most 32,768). When it is full,
+    /// the driver submits and goes on.
+    pub submission_entries: u32,
+    /// Entries of the completion queue (16 bytes each; a power of two, at most 65,536, at least as many as of
+    /// submissions): the most completions that one turn can find.
+    pub completion_entries: u32,
+    /// Bytes of a receive buffer: the most that one `Received` brings.
+    pub buffer_size: u32,
+    /// Receive buffers of the shard (a power of two, at most 32,768).
+    pub buffer_count: u16,
+}
+
+impl Default for UringSizes {
+    fn default() -> Self {
+        Self { submission_entries: 2048, completion_entries: 8192, buffer_size: 16 * 1024, buffer_count: 512 }
+    }
+}
+
+/// A connected socket that isn't a connection of a driver yet. Dropping it closes it.
+#[derive(Debug)]
+pub struct UringSocket(OwnedFd);
+
+impl TryFrom<TcpStream> for UringSocket {
+    type Error = io::Error;
+
+    /// Prepares a socket that the driver didn't accept itself, one that was dialled, say.
+    fn try_from(stream: TcpStream) -> io::Result<Self> {
+        // The ring does the waiting; on a non-blocking descriptor it would return at once instead.
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        Ok(Self(stream.into()))
+    }
+}
+
+/// Moves the bytes of one shard through an io_uring. It stays on the thread that made it.
+pub struct UringDriver {
+    ring: Ring,
+    buffers: Option<BufferRing>,
+    /// By the index of their keys.
+    connections: Vec<Option<Connection>>,
+    listeners: Vec<Option<Listener>>,
+    /// Connections whose receive ended for lack of a buffer, in order.
+    starved: VecDeque<ConnectionKey>,
+    /// Connections being closed, with the end of their [`LINGER`], in order.
+    lingering: VecDeque<(Instant, ConnectionKey)>,
+    /// Completions that needed no kernel.
+    ready: VecDeque<Completion<UringSocket, ReceivedBuffer>>,
+    messages: Messages,
+    scratch: Scratch,
+    waker: Arc<EventWaker>,
+    now: Instant,
+}
+
+impl UringDriver {
+    /// Makes a driver for this thread, and touches all of its memory.
+    ///
+    /// # Errors
+    /// When the kernel lacks something ([`probe`] says what), refuses the sizes, or has no memory left.
+    pub fn new(sizes: UringSizes) -> io::Result<Self> {
+        let ring = Ring::new(sizes.submission_entries, sizes.completion_entries)?;
+        let buffers = BufferRing::new(&ring, sizes.buffer_size, sizes.buffer_count)?;
+        let mut driver = Self {
+            ring,
+            buffers: Some(buffers),
+            connections: Vec::new(),
+            listeners: Vec::new(),
+            starved: VecDeque::new(),
+            lingering: VecDeque::new(),
+            ready: VecDeque::new(),
+            messages: Messages::default(),
+            scratch: Scratch::default(),
+            waker: Arc::new(EventWaker::new()?),
+            now: clock::monotonic(),
+        };
+        driver.arm_waker();
+        Ok(driver)
+    }
+
+    fn arm_waker(&mut self) {
+        let entry =
+            opcode::PollAdd::new(types::Fd(self.waker.descriptor()), libc::POLLIN as u32).multi(true).build();
+        // SAFETY: the descriptor lives as long as the driver, which ends all operations before it goes.
+        unsafe { self.ring.push(entry, Op::global(Kind::Wake)) };
+    }
+
+    fn buffers(&self) -> &BufferRing {
+        self.buffers.as_ref().expect("only drop takes the buffers away")
+    }
+
+    fn buffers_mut(&mut self) -> &mut BufferRing {
+        self.buffers.as_mut().expect("only drop takes the buffers away")
+    }
+
+    fn connection(&mut self, key: ConnectionKey) -> Option<&mut Connection> {
+        let place = self.connections.get_mut(key.0.index as usize)?;
+        place.as_mut().filter(|connection| connection.key == key)
+    }
+
+    /// Starts what the connection's state asks for.
+    fn advance(&mut self, key: ConnectionKey) {
+        let place = self.connections.get_mut(key.0.index as usize);
+        if let Some(connection) = place.and_then(Option::as_mut).filter(|connection| connection.key == key) {
+            connection.advance(&mut self.ring, &mut self.scratch);
+        }
+    }
+
+    /// Decides whether to wait, and how long. An idle strategy that spins before it blocks goes here.
+    fn plan_wait(&self, until: Option<Instant>) -> Wait {
+        if !self.ready.is_empty() || self.ring.has_completions() {
+            return Wait::Poll;
+        }
+        match until {
+            None => Wait::Block(None),
+            Some(until) => {
+                let left = until.since(clock::monotonic());
+                if left.is_zero() { Wait::Poll } else { Wait::Block(Some(left)) }
+            }
+        }
+    }
+
+    /// When the driver itself has something to do.
+    fn next_own_deadline(&self) -> Option<Instant> {
+        let retry = self.listeners.iter().flatten().filter_map(|listener| listener.retry_at).min();
+        let linger = self.lingering.front().map(|&(until, _)| until);
+        retry.into_iter().chain(linger).min()
+    }
+
+    /// Does what the time asks for.
+    fn expire(&mut self, now: Instant) {
+        for (index, listener) in (0..).zip(&mut self.listeners) {
+            if let Some(listener) = listener
+                && listener.retry_at.is_some_and(|at| at <= now)
+            {
+                listener.arm(index, &mut self.ring);
+            }
+        }
+        while let Some(&(until, key)) = self.lingering.front() {
+            let place = self.connections.get_mut(key.0.index as usize);
+            let connection = place.and_then(Option::as_mut).filter(|connection| connection.key == key);
+            match connection {
+                Some(connection) if until <= now => connection.hurry(&mut self.ring),
+                Some(_) => break,
+                None => {}
+            }
+            self.lingering.pop_front();
+        }
+    }
+
+    /// Starts receiving again where buffers had run out: as many connections as there are buffers, so
+    /// that a crowd doesn't run for one buffer.
+    fn feed_starved(&mut self) {
+        let mut free = self.buffers().free();
+        while free > 0
+            && let Some(key) = self.starved.pop_front()
+        {
+            let place = self.connections.get_mut(key.0.index as usize);
+            let Some(connection) = place.and_then(Option::as_mut).filter(|connection| connection.key == key)
+            else {
+                continue;
+            };
+            connection.is_queued = false;
+            if connection.receive == Receive::Starved && connection.phase == Phase::Open {
+                connection.arm_receive(&mut self.ring);
+                free -= 1;
+            }
+        }
+    }
+
+    fn on_accept(
+        &mut self,
+        index: u32,
+        entry: &cqueue::Entry,
+    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
+        let socket = u32::try_from(entry.result()).ok().map(|descriptor| {
+            // SAFETY: the kernel has just made the descriptor, for us alone.
+            UringSocket(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+        });
+        let place = self.listeners.get_mut(index as usize)?;
+        let listener = place.as_mut()?;
+        let was_stopping = listener.is_stopping();
+        let has_ended = !cqueue::more(entry.flags());
+        if has_ended {
+            listener.ended();
+        }
+        if was_stopping {
+            if has_ended {
+                *place = None;
+            }
+            return None;
+        }
+        let id = listener.id;
+        if let Some(socket) = socket {
+            if has_ended {
+                listener.arm(index, &mut self.ring);
+            }
+            // A peer that is gone already has no address. It is nobody's connection.
+            let peer = rustix::net::getpeername(&socket.0).ok()?;
+            let peer = SocketAddr::try_from(peer?).ok()?;
+            return Some(Completion::Accepted { listener: id, socket, peer });
+        }
+        let error = io::Error::from_raw_os_error(-entry.result());
+        if error.kind() == io::ErrorKind::ConnectionAborted {
+            listener.arm(index, &mut self.ring);
+            return None;
+        }
+        listener.retry_at = Some(self.now + ACCEPT_PAUSE);
+        Some(Completion::AcceptFailed { listener: id, error })
+    }
+
+    fn on_receive(
+        &mut self,
+        key: ConnectionKey,
+        entry: &cqueue::Entry,
+    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
+        let length = u32::try_from(entry.result()).unwrap_or(0);
+        // Some kernels name a buffer although nothing was received.
+        let buffer = cqueue::buffer_select(entry.flags()).map(|id| self.buffers_mut().take(id, length));
+        let has_ended = !cqueue::more(entry.flags());
+        let Some(connection) = self.connection(key) else {
+            debug_assert!(false, "a connection goes only after its receive");
+            buffer.into_iter().for_each(|buffer| self.buffers_mut().release(buffer));
+            return None;
+        };
+        let is_open = connection.phase == Phase::Open;
+        if length > 0 {
+            if has_ended {
+                connection.receive = Receive::Idle;
+                self.advance(key);
+            }
+            let buffer = buffer?;
+            if is_open {
+                return Some(Completion::Received { connection: key, buffer });
+            }
+            self.buffers_mut().release(buffer);
+            return None;
+        }
+        let mut ended = None;
+        match -entry.result() {
+            0 => {
+                connection.receive = Receive::Ended;
+                ended = Some(None);
+            }
+            libc::ENOBUFS if has_ended => {
+                connection.receive = Receive::Starved;
+                if !connection.is_queued && is_open {
+                    connection.is_queued = true;
+                    self.starved.push_back(key);
+                }
+            }
+            libc::ECANCELED | libc::EINTR if has_ended => connection.receive = Receive::Idle,
+            error => {
+                connection.receive = Receive::Ended;
+                ended = Some(Some(io::Error::from_raw_os_error(error)));
+            }
+        }
+        buffer.into_iter().for_each(|buffer| self.buffers_mut().release(buffer));
+        self.advance(key);
+        match ended {
+            Some(error) if is_open => Some(Completion::ReceiveEnded { connection: key, error }),
+            Some(_) | None => None,
+        }
+    }
+
+    fn on_watch(
+        &mut self,
+        key: ConnectionKey,
+        entry: &cqueue::Entry,
+    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
+        let connection = self.connection(key)?;
+        connection.watch = Under::Idle;
+        let mut completion = None;
+        // Unless it is paused, the receive reports the end, after the bytes that came before it.
+        if entry.result() > 0 && connection.phase == Phase::Open && connection.receive == Receive::Idle {
+            connection.receive = Receive::Ended;
+            let error = match rustix::net::sockopt::socket_error(&connection.descriptor) {
+                Ok(Err(error)) | Err(error) => error.into(),
+                Ok(Ok(())) => io::Error::from_raw_os_error(libc::ECONNRESET),
+            };
+            completion = Some(Completion::ReceiveEnded { connection: key, error: Some(error) });
+        }
+        self.advance(key);
+        completion
+    }
+
+    fn on_send(
+        &mut self,
+        key: ConnectionKey,
+        result: i32,
+    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
+        let place = self.connections.get_mut(key.0.index as usize)?;
+        let connection = place.as_mut().filter(|connection| connection.key == key)?;
+        let sending = connection.sending.as_mut()?;
+        match sending.complete(result) {
+            Progress::More => {
+                let socket = connection.descriptor.as_raw_fd();
+                sending.start(key, socket, &mut self.ring, &mut self.messages);
+                None
+            }
+            Progress::Done(result) => {
+                let chunks = connection.sending.take()?.into_chunks(&mut self.messages);
+                self.advance(key);
+                Some(Completion::Sent { connection: key, chunks, result })
+            }
+        }
+    }
+
+    fn on_drain(&mut self, key: ConnectionKey, result: i32) {
+        let place = self.connections.get_mut(key.0.index as usize);
+        let Some(connection) = place.and_then(Option::as_mut).filter(|connection| connection.key == key)
+        else {
+            return;
+        };
+        if result > 0 && connection.phase == Phase::Draining(Under::Way) {
+            connection.drain(&mut self.ring, &mut self.scratch);
+        } else {
+            connection.phase = Phase::Draining(Under::Idle);
+            self.advance(key);
+        }
+    }
+
+    fn on_close(&mut self, key: ConnectionKey) -> Option<Completion<UringSocket, ReceivedBuffer>> {
+        let place = self.connections.get_mut(key.0.index as usize)?;
+        let connection = place.take_if(|connection| connection.key == key)?;
+        // The kernel has closed it; whatever close(2) returns on Linux, the descriptor is gone.
+        let _closed = connection.descriptor.into_raw_fd();
+        Some(Completion::Closed { connection: key })
+    }
+
+    fn translate(&mut self, entry: &cqueue::Entry) -> Option<Completion<UringSocket, ReceivedBuffer>> {
+        let Some(op) = Op::decode(entry.user_data()) else {
+            debug_assert!(false, "every operation has a kind");
+            return None;
+        };
+        let key = ConnectionKey(op.key);
+        match op.kind {
+            Kind::Accept => self.on_accept(op.key.index, entry),
+            Kind::Receive => self.on_receive(key, entry),
+            Kind::Watch => self.on_watch(key, entry),
+            Kind::Send => self.on_send(key, entry.result()),
+            Kind::Drain => {
+                self.on_drain(key, entry.result());
+                None
+            }
+            Kind::Close => self.on_close(key),
+            // It came too late; the operation completes, or has completed, by itself.
+            Kind::Cancel => None,
+            Kind::Wake => {
+                if !cqueue::more(entry.flags()) {
+                    self.arm_waker();
+                }
+                self.waker.acknowledge();
+                Some(Completion::Woken)
+            }
+        }
+    }
+}
+
+impl Driver for UringDriver {
+    type Socket = UringSocket;
+    type Received = ReceivedBuffer;
+    type Listener = TcpListener;
+
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn listen(&mut self, listener: ListenerId, socket: TcpListener) -> io::Result<()> {
+        let index = u32::try_from(self.listeners.len()).ok().filter(|&index| index <= INDEX_MAX);
+        let index = index.ok_or(io::ErrorKind::QuotaExceeded)?;
+        let mut listener = Listener::new(listener, socket)?;
+        listener.arm(index, &mut self.ring);
+        self.listeners.push(Some(listener));
+        Ok(())
+    }
+
+    fn stop_listening(&mut self) {
+        for (index, place) in (0..).zip(&mut self.listeners) {
+            place.take_if(|listener| listener.stop(index, &mut self.ring));
+        }
+    }
+
+    fn open(&mut self, key: ConnectionKey, socket: UringSocket) {
+        let Key { index, generation: _ } = key.0;
+        assert!(index <= INDEX_MAX, "a shard has at most 2^24 connections");
+        if self.connections.len() <= index as usize {
+            self.connections.resize_with(index as usize + 1, || None);
+        }
+        let place = &mut self.connections[index as usize];
+        assert!(place.is_none(), "a key's place is used again only after Closed");
+        let connection = place.insert(Connection::new(key, socket.0));
+        connection.advance(&mut self.ring, &mut self.scratch);
+    }
+
+    fn pause_receiving(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connection(key) {
+            connection.paused = true;
+            self.advance(key);
+        }
+    }
+
+    fn resume_receiving(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connection(key) {
+            connection.paused = false;
+            self.advance(key);
+        }
+    }
+
+    fn send(&mut self, key: ConnectionKey, chunks: Chunks) {
+        let place = self.connections.get_mut(key.0.index as usize);
+        let connection = place.and_then(Option::as_mut).filter(|connection| connection.key == key);
+        let connection = connection.expect("a send names an open connection");
+        assert!(connection.sending.is_none(), "one send at a time");
+        let mut sending = Sending::new(chunks);
+        if connection.phase != Phase::Open || sending.is_complete() {
+            let result = match connection.phase {
+                Phase::Open => Ok(()),
+                Phase::Stopping | Phase::Draining(_) | Phase::Releasing => {
+                    Err(io::ErrorKind::NotConnected.into())
+                }
+            };
+            let chunks = sending.into_chunks(&mut self.messages);
+            self.ready.push_back(Completion::Sent { connection: key, chunks, result });
+            return;
+        }
+        sending.start(key, connection.descriptor.as_raw_fd(), &mut self.ring, &mut self.messages);
+        connection.sending = Some(sending);
+    }
+
+    fn close(&mut self, key: ConnectionKey) {
+        let until = self.now + LINGER;
+        let Some(connection) = self.connection(key) else { return };
+        if connection.phase == Phase::Open {
+            connection.phase = Phase::Stopping;
+            self.advance(key);
+            self.lingering.push_back((until, key));
+        }
+    }
+
+    fn submit_and_wait(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        loop {
+            self.expire(self.now);
+            self.feed_starved();
+            let until = deadline.into_iter().chain(self.next_own_deadline()).min();
+            self.ring.submit_and_wait(self.plan_wait(until))?;
+            self.now = clock::monotonic();
+            let is_due = deadline.is_some_and(|deadline| deadline <= self.now);
+            if is_due || !self.ready.is_empty() || self.ring.has_completions() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_completion(&mut self) -> Option<Completion<UringSocket, ReceivedBuffer>> {
+        if let Some(completion) = self.ready.pop_front() {
+            return Some(completion);
+        }
+        loop {
+            let entry = self.ring.pop()?;
+            if let Some(completion) = self.translate(&entry) {
+                return Some(completion);
+            }
+        }
+    }
+
+    fn bytes<'a>(&'a self, buffer: &'a ReceivedBuffer) -> &'a [u8] {
+        self.buffers().bytes(buffer)
+    }
+
+    fn release(&mut self, buffer: ReceivedBuffer) {
+        self.buffers_mut().release(buffer);
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        Arc::clone(&self.waker) as Arc<dyn Wake>
+    }
+}
+
+impl Drop for UringDriver {
+    /// Waits until the kernel is done with all memory and descriptors.
+    fn drop(&mut self) {
+        self.ring.cancel_all();
+        let give_up = clock::monotonic() + DROP_PATIENCE;
+        while self.ring.in_flight() > 0 {
+            let left = give_up.since(clock::monotonic());
+            if left.is_zero() || self.ring.submit_and_wait(Wait::Block(Some(left))).is_err() {
+                break;
+            }
+            while let Some(entry) = self.ring.pop() {
+                self.forget(&entry);
+            }
+        }
+        if self.ring.in_flight() > 0 {
+            // Better to lose the memory than to have it written to after it was given away.
+            std::mem::forget(std::mem::take(&mut self.connections));
+            std::mem::forget(std::mem::take(&mut self.listeners));
+            std::mem::forget(std::mem::take(&mut self.scratch));
+            std::mem::forget(Arc::clone(&self.waker));
+            self.buffers.take().into_iter().for_each(BufferRing::leak);
+        }
+    }
+}
+
+impl UringDriver {
+    /// Takes a completion that nobody will be told of.
+    fn forget(&mut self, entry: &cqueue::Entry) {
+        let Some(op) = Op::decode(entry.user_data()) else { return };
+        match op.kind {
+            Kind::Accept => {
+                if entry.result() >= 0 {
+                    // SAFETY: the kernel has just made the descriptor, for us alone.
+                    drop(unsafe { OwnedFd::from_raw_fd(entry.result()) });
+                }
+            }
+            Kind::Close => {
+                let _closed = self.on_close(ConnectionKey(op.key));
+            }
+            Kind::Receive | Kind::Watch | Kind::Send | Kind::Drain | Kind::Cancel | Kind::Wake => {}
+        }
+    }
+}

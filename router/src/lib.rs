@@ -5,5 +5,8 @@ pub mod base;
 pub mod cli;
 pub mod client;
 pub mod control;
+pub mod engine;
 pub mod io;
 pub mod log;
+pub mod routing;
+pub mod shard;

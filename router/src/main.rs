@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ringmain::cli::{Cli, Command, Exit};
 use ringmain::control::config::Config;
+use ringmain::control::router;
 use ringmain::log;
 use ringmain::log::{Level, Module};
 
@@ -54,5 +55,5 @@ fn run_router(cli: &Cli) -> Result<ExitCode, String> {
     for warning in &config.warnings {
         log!(Module::ConnMgr, Level::Warning, "{warning}");
     }
-    Err("the router isn't part of this build".to_owned())
+    router::run(&config)
 }

@@ -33,6 +33,9 @@ pub const SENT_FRAME_MAX: u32 = 32 * 1024;
 /// read, until some of it has gone.
 pub const OUTPUT_BACKLOG_MAX: usize = 1024 * 1024;
 
+/// Completions that a shard deals with before it sends what they led to.
+pub const COMPLETIONS_PER_TURN_MAX: usize = 256;
+
 /// Chunks given to the kernel in one send.
 pub const CHUNKS_PER_SEND_MAX: usize = 16;
 
@@ -49,6 +52,9 @@ pub const LINKS_PER_SESSION_MAX: usize = 65_536;
 /// The bytes of a message that are searched for what routing needs (annotations; for anonymous senders
 /// the properties too). A message whose front part is longer is rejected.
 pub const MESSAGE_FRONT_BYTES_MAX: usize = 64 * 1024;
+
+/// Payload of settled deliveries that a congested outgoing link keeps, the newest first.
+pub const CONGESTED_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest description of an error that we send, so that the frame fits the smallest max-frame-size.
 pub const DESCRIPTION_BYTES_MAX: usize = 256;

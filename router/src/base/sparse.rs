@@ -9,10 +9,16 @@ const DENSE_MAX: u32 = 256;
 ///
 /// Low numbers cost an index; high ones, which a peer may choose freely (up to 2^32 - 1 for handles),
 /// a hash look-up. So the memory follows the number of entries, never the numbers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SparseMap<V> {
     dense: Vec<Option<V>>,
     sparse: Option<Box<HashMap<u32, V>>>,
+}
+
+impl<V> Default for SparseMap<V> {
+    fn default() -> Self {
+        Self { dense: Vec::new(), sparse: None }
+    }
 }
 
 impl<V: Copy> SparseMap<V> {

@@ -4,6 +4,7 @@
 //! in [`Driver::submit_and_wait`] and takes what has happened with [`Driver::next_completion`].
 //! Nothing runs inside a callback, and no call but `submit_and_wait` blocks.
 
+pub use crate::base::buffer::Chunk;
 use crate::base::id::{ConnectionKey, ListenerId};
 use crate::base::time::Instant;
 use core::time::Duration;
@@ -17,15 +18,6 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes to send on one connection, in order. Each chunk is a buffer and how much of it is filled.
 pub type Chunks = SmallVec<[Chunk; 2]>;
-
-/// A buffer on its way out. The driver owns it until it returns it with [`Completion::Sent`].
-#[derive(Debug)]
-pub struct Chunk {
-    /// The buffer. Its length is its capacity: bytes from `filled` on are not to be sent.
-    pub bytes: Box<[u8]>,
-    /// How many bytes at the start of `bytes` are to be sent.
-    pub filled: usize,
-}
 
 /// What has happened since the last turn.
 #[derive(Debug)]

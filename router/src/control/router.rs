@@ -1,0 +1,285 @@
+//! Starting the router from its configuration, and stopping it on a signal.
+//!
+//! The calling thread becomes the control thread, a `tokio-uring` runtime. Nothing of it runs on a shard, so
+//! it can't add to a message's latency.
+
+use super::config::{AddressMatch, BindAddress, Config, Distribution, ListenerConfig, StripAnnotations};
+use super::open_properties;
+use crate::base::id::ListenerId;
+use crate::engine::Settings;
+use crate::engine::settings::SaslPolicy;
+use crate::io::driver::Driver as _;
+use crate::io::uring::{UringDriver, UringSizes, probe};
+use crate::log;
+use crate::log::{Level, Module};
+use crate::routing::{AddressSettings, Snapshot, Treatment};
+use crate::shard::mailbox::{Mailbox, Message};
+use crate::shard::slots::ListenerSettings;
+use crate::shard::turn::Shard;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::TcpListener;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// Connections that the kernel completes before we accept them.
+const BACKLOG: i32 = 4096;
+
+/// How long a client may take to its open where the configuration doesn't say.
+const HANDSHAKE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// What we offer and ask for in each open (router-protocol reference §1.2).
+const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
+
+/// Runs the router until it is told to stop.
+///
+/// # Errors
+/// Why it can't start, or why it had to stop: a sentence for the user.
+pub fn run(config: &Config) -> Result<ExitCode, String> {
+    probe().map_err(|unsupported| unsupported.to_string())?;
+    let id = config.router.id.clone().unwrap_or_else(generated_id);
+    let snapshot = Arc::new(snapshot(config, &id));
+    let settings: Vec<ListenerSettings> =
+        config.listeners.iter().map(|listener| listener_settings(listener, &id)).collect();
+    let mut sockets = Vec::new();
+    for (index, listener) in config.listeners.iter().enumerate() {
+        let listener_id = ListenerId(u16::try_from(index).map_err(|_| "too many listeners".to_owned())?);
+        for socket in bind(listener)? {
+            sockets.push((listener_id, socket));
+        }
+    }
+    let addresses: Vec<String> = sockets
+        .iter()
+        .filter_map(|(_, socket)| socket.local_addr().ok())
+        .map(|address| address.to_string())
+        .collect();
+    log!(Module::Router, Level::Info, "Router started in Standalone mode, id={id}");
+    let runtime_ring = {
+        let mut builder = tokio_uring::uring_builder();
+        builder.setup_single_issuer().setup_coop_taskrun();
+        builder
+    };
+    tokio_uring::builder().uring_builder(&runtime_ring).start(async move {
+        let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
+        let mut shard = spawn_shard(snapshot, settings, sockets)?;
+        for address in &addresses {
+            log!(Module::Server, Level::Notice, "Listening on {address}");
+        }
+        log!(
+            Module::Server,
+            Level::Notice,
+            "Operational, 1 Threads Running (process ID {})",
+            std::process::id()
+        );
+        supervise(&mut signals, &mut shard).await
+    })
+}
+
+/// A name for a router whose configuration gives it none.
+fn generated_id() -> String {
+    let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(15).collect();
+    format!("Standalone_{suffix}")
+}
+
+fn snapshot(config: &Config, id: &str) -> Snapshot {
+    let mut snapshot = Snapshot::new(id.to_owned(), treatment(config.router.default_distribution));
+    for address in &config.addresses {
+        let settings =
+            AddressSettings { treatment: treatment(address.distribution), priority: address.priority };
+        match &address.matching {
+            AddressMatch::Prefix(prefix) => snapshot.configure(&format!("{prefix}/#"), settings),
+            AddressMatch::Pattern(pattern) => snapshot.configure(pattern, settings),
+        };
+    }
+    snapshot
+}
+
+fn treatment(distribution: Distribution) -> Treatment {
+    match distribution {
+        Distribution::Multicast => Treatment::Multicast,
+        Distribution::Closest => Treatment::Closest,
+        Distribution::Balanced => Treatment::Balanced,
+        Distribution::Unavailable => Treatment::Unavailable,
+    }
+}
+
+fn listener_settings(listener: &ListenerConfig, id: &str) -> ListenerSettings {
+    let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+    let engine = Settings {
+        container_id: id.to_owned(),
+        hostname: None,
+        max_frame_size: listener.max_frame_size,
+        channel_max: u16::try_from(listener.max_sessions - 1).unwrap_or(u16::MAX),
+        idle_timeout: seconds(listener.idle_timeout_seconds),
+        handshake_timeout: match listener.initial_handshake_timeout_seconds {
+            None => Some(HANDSHAKE_TIMEOUT_DEFAULT),
+            Some(limit) => seconds(limit),
+        },
+        session_frames_max: listener.max_session_frames.unwrap_or(u32::MAX >> 1),
+        sasl: if listener.is_authentication_required { SaslPolicy::Required } else { SaslPolicy::Optional },
+        offered_capabilities: CAPABILITIES,
+        desired_capabilities: CAPABILITIES,
+    };
+    let (strip_in, strip_out) = match listener.strip_annotations {
+        StripAnnotations::In => (true, false),
+        StripAnnotations::Out => (false, true),
+        StripAnnotations::Both => (true, true),
+        StripAnnotations::No => (false, false),
+    };
+    ListenerSettings {
+        engine,
+        link_capacity: listener.link_capacity,
+        max_message_size: listener.max_message_size,
+        strip_in,
+        strip_out,
+        open_properties: listener
+            .open_properties
+            .iter()
+            .map(|member| (member.key.clone(), open_properties::encode(&member.value)))
+            .collect(),
+    }
+}
+
+/// Binds a listener's sockets: one for each address of its host.
+fn bind(listener: &ListenerConfig) -> Result<Vec<TcpListener>, String> {
+    let what = listener.host_port();
+    let addresses = listener
+        .bind_addresses()
+        .map_err(|error| format!("listener at line {}: {what}: {error}", listener.line))?;
+    addresses
+        .iter()
+        .map(|address| {
+            bind_one(*address).map_err(|error| {
+                let hint = match error.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        " (another program listens there: stop it, or choose another port in the configuration)"
+                    }
+                    io::ErrorKind::PermissionDenied => " (ports below 1024 need root or CAP_NET_BIND_SERVICE)",
+                    _ => "",
+                };
+                format!("can't listen on {}: {error}{hint}", address.address)
+            })
+        })
+        .collect()
+}
+
+fn bind_one(address: BindAddress) -> io::Result<TcpListener> {
+    let domain = Domain::for_address(address.address);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    if address.address.is_ipv6() {
+        socket.set_only_v6(address.is_v6_only)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// The thread of a shard, as the control thread knows it.
+struct ShardHandle {
+    mailbox: Mailbox,
+    ended: oneshot::Receiver<()>,
+    thread: Option<JoinHandle<Result<(), String>>>,
+}
+
+/// Starts the shard, and returns when it has its ring and accepts connections.
+fn spawn_shard(
+    snapshot: Arc<Snapshot>,
+    settings: Vec<ListenerSettings>,
+    sockets: Vec<(ListenerId, TcpListener)>,
+) -> Result<ShardHandle, String> {
+    let (ready, is_ready) = mpsc::sync_channel(1);
+    let (end, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("shard-0".to_owned())
+        .spawn(move || {
+            let _end = end;
+            let driver = UringDriver::new(UringSizes::default())
+                .map_err(|error| format!("can't set up the shard's io_uring: {error}"))?;
+            let (mailbox, messages) = Mailbox::new(driver.waker());
+            let mut shard = Shard::new(driver, snapshot, settings, messages);
+            for (listener, socket) in sockets {
+                shard
+                    .listen(listener, socket)
+                    .map_err(|error| format!("can't accept connections: {error}"))?;
+            }
+            // The other end waits for just this.
+            let _ = ready.send(mailbox);
+            shard.run().map_err(|error| format!("the shard's io_uring failed: {error}"))
+        })
+        .map_err(|error| format!("can't start a thread: {error}"))?;
+    match is_ready.recv() {
+        Ok(mailbox) => Ok(ShardHandle { mailbox, ended, thread: Some(thread) }),
+        Err(_) => Err(join(thread).err().unwrap_or_else(|| "the shard ended at once".to_owned())),
+    }
+}
+
+fn join(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
+    thread.join().unwrap_or_else(|_| Err("the shard panicked, which is a fault of the router".to_owned()))
+}
+
+/// The signals that a router knows.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal that means to stop, and returns its name.
+    async fn stop(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return "SIGTERM",
+                _ = self.interrupt.recv() => return "SIGINT",
+                _ = self.quit.recv() => return "SIGQUIT",
+                _ = self.hang_up.recv() => log!(
+                    Module::Server,
+                    Level::Warning,
+                    "SIGHUP: this version can't read its configuration again; restart it for a new one"
+                ),
+            }
+        }
+    }
+}
+
+/// Waits for the end: a signal, or a shard that fails.
+async fn supervise(signals: &mut Signals, shard: &mut ShardHandle) -> Result<ExitCode, String> {
+    tokio::select! {
+        name = signals.stop() => {
+            log!(Module::Server, Level::Notice, "{name}: shutting down; a second signal ends at once");
+        }
+        _ = &mut shard.ended => {}
+    }
+    if shard.mailbox.send(Message::Shutdown) {
+        tokio::select! {
+            name = signals.stop() => {
+                log!(Module::Server, Level::Notice, "{name} again: ending at once");
+                log::flush(Duration::from_millis(100));
+                std::process::exit(1);
+            }
+            _ = &mut shard.ended => {}
+        }
+    }
+    match shard.thread.take() {
+        Some(thread) => join(thread)?,
+        None => {}
+    }
+    log!(Module::Server, Level::Notice, "Stopped");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,227 @@
+//! Links (AMQP 1.0 §2.6): their life, their credit, the delivery that is under way.
+
+use super::event::LinkRef;
+use super::violation::Violation;
+use crate::base::id::{Key, Serial};
+use ringmain_codec::{Condition, Flow, ReceiverSettleMode, Role, SenderSettleMode, Transfer};
+use std::rc::Rc;
+
+/// The life of a link endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkState {
+    /// The peer's attach came; its answer is due.
+    AttachReceived,
+    /// Our attach went; the peer's answer is due.
+    AttachSent,
+    /// Both attaches were exchanged.
+    Attached,
+    /// Our detach went; the peer's is due. Until then the handle is in use and its frames are ignored.
+    DetachSent,
+}
+
+/// The right to send one delivery. It can only be had from the link's credit, and not be copied.
+#[must_use]
+#[derive(Debug)]
+pub struct Credit(());
+
+/// A delivery of which some, but not all, frames have come.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiving {
+    /// Its number in the session.
+    pub delivery_id: Serial,
+    /// Whether any frame so far said so (§2.7.5: true once set).
+    pub settled: bool,
+    /// The bytes so far.
+    pub bytes: u64,
+    /// The format given with the first frame.
+    pub message_format: u32,
+}
+
+/// A delivery of which some, but not all, frames have gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// Its number in the session.
+    pub delivery_id: Serial,
+    /// Whether it goes settled.
+    pub settled: bool,
+    /// Whether its first frame has gone.
+    pub started: bool,
+    /// The format for the first frame.
+    pub message_format: u32,
+    /// The tag for the first frame.
+    pub tag: [u8; 8],
+}
+
+/// One end of a link.
+#[derive(Debug)]
+pub struct Link {
+    /// The link's name.
+    pub name: Rc<str>,
+    /// Our role.
+    pub role: Role,
+    /// Where it is in its life.
+    pub state: LinkState,
+    /// The peer's handle, once its attach has come.
+    pub remote_handle: Option<u32>,
+    /// The sender's delivery-count as we know it (§2.6.7).
+    pub delivery_count: Serial,
+    /// The link-credit that is left.
+    pub credit: u32,
+    /// Whether the receiver asked to use or give up the credit at once.
+    pub drain: bool,
+    /// Whether the peer asked for our flow state.
+    pub echo: bool,
+    /// What the sender says it has to send.
+    pub available: u32,
+    /// The settle mode of the sender, as both agreed.
+    pub snd_settle_mode: SenderSettleMode,
+    /// The settle mode of the receiver, as both agreed.
+    pub rcv_settle_mode: ReceiverSettleMode,
+    /// The largest message that our side takes (as receiver) or the peer takes (as sender); 0: any.
+    pub max_message_size: u64,
+    /// What the engine's user keeps with it.
+    pub user: Option<Key>,
+    /// As receiver: the delivery under way.
+    pub receiving: Option<Receiving>,
+    /// As sender: the delivery under way.
+    pub sending: Option<Sending>,
+}
+
+impl Link {
+    pub(super) fn new(name: Rc<str>, role: Role, state: LinkState) -> Self {
+        Self {
+            name,
+            role,
+            state,
+            remote_handle: None,
+            delivery_count: Serial(0),
+            credit: 0,
+            drain: false,
+            echo: false,
+            available: 0,
+            snd_settle_mode: SenderSettleMode::Mixed,
+            rcv_settle_mode: ReceiverSettleMode::First,
+            max_message_size: 0,
+            user: None,
+            receiving: None,
+            sending: None,
+        }
+    }
+
+    /// Spends one credit, if there is one.
+    pub(super) fn take_credit(&mut self) -> Option<Credit> {
+        self.credit = self.credit.checked_sub(1)?;
+        self.delivery_count = self.delivery_count.next();
+        Some(Credit(()))
+    }
+
+    /// As sender: takes over what the receiver's flow says (§2.6.7).
+    ///
+    /// The credit is what the receiver granted beyond what we have sent since; a flow that crossed our
+    /// transfers may leave less than nothing, which means none.
+    pub(super) fn recv_receiver_flow(&mut self, flow: &Flow<'_>) {
+        if let Some(granted) = flow.link_credit {
+            // Without a delivery-count the receiver hasn't seen our attach yet: it counts from our initial
+            // count, which is zero.
+            let counted = Serial(flow.delivery_count.unwrap_or(0));
+            let sent_since = u32::try_from(self.delivery_count.distance_from(counted)).unwrap_or(0);
+            // Serial numbers reach half-way round: a larger grant is as good as that.
+            self.credit = granted.min(i32::MAX as u32).saturating_sub(sent_since);
+        }
+        self.drain = flow.drain;
+        self.echo |= flow.echo;
+    }
+
+    /// As receiver: takes over what the sender's flow says (§2.6.7): how far its delivery-count is, be it
+    /// by transfers or by giving up credit, and what it has available.
+    pub(super) fn recv_sender_flow(&mut self, flow: &Flow<'_>) {
+        if let Some(count) = flow.delivery_count {
+            let advance = Serial(count).distance_from(self.delivery_count);
+            if let Ok(advance) = u32::try_from(advance) {
+                let advance = advance.min(self.credit);
+                self.delivery_count = self.delivery_count.plus(advance);
+                self.credit -= advance;
+            }
+        }
+        self.available = flow.available.unwrap_or(0);
+        self.echo |= flow.echo;
+    }
+
+    /// As sender, in answer to a drain: gives up the credit that is left.
+    pub(super) fn give_up_credit(&mut self) {
+        self.delivery_count = self.delivery_count.plus(self.credit);
+        self.credit = 0;
+    }
+
+    /// As receiver: takes one transfer frame over, and tells what is known of its delivery now.
+    ///
+    /// # Errors
+    /// What the frame does wrong on this link (§2.6.7, §2.7.3, §2.7.5).
+    pub(super) fn recv_transfer(
+        &mut self,
+        link: LinkRef,
+        transfer: &Transfer<'_>,
+        payload: usize,
+    ) -> Result<Receiving, Violation> {
+        if transfer.resume {
+            return Err(Violation::link(
+                link,
+                Condition::NOT_IMPLEMENTED,
+                "resuming deliveries isn't supported",
+            ));
+        }
+        let mut receiving = match self.receiving {
+            Some(receiving) => {
+                if transfer.delivery_id.is_some_and(|id| Serial(id) != receiving.delivery_id) {
+                    return Err(Violation::session(
+                        link.channel,
+                        Condition::NOT_ALLOWED,
+                        format!(
+                            "transfer.delivery-id on link '{}': delivery {} isn't complete yet",
+                            self.name, receiving.delivery_id
+                        ),
+                    ));
+                }
+                receiving
+            }
+            None => self.recv_first_transfer(link, transfer)?,
+        };
+        receiving.settled |= transfer.settled.unwrap_or(false);
+        receiving.bytes += payload as u64;
+        if self.max_message_size != 0 && receiving.bytes > self.max_message_size {
+            return Err(Violation::link(
+                link,
+                Condition::MESSAGE_SIZE_EXCEEDED,
+                format!("a message is larger than max-message-size, {} bytes", self.max_message_size),
+            ));
+        }
+        self.receiving = (transfer.more && !transfer.aborted).then_some(receiving);
+        Ok(receiving)
+    }
+
+    fn recv_first_transfer(
+        &mut self,
+        link: LinkRef,
+        transfer: &Transfer<'_>,
+    ) -> Result<Receiving, Violation> {
+        let invalid = |text| Err(Violation::link(link, Condition::INVALID_FIELD, text));
+        match transfer.delivery_tag {
+            None => return invalid("transfer.delivery-tag is missing in the first frame of a delivery"),
+            Some(tag) if tag.len() > 32 => return invalid("transfer.delivery-tag is longer than 32 bytes"),
+            Some(_) => {}
+        }
+        let Some(Credit(())) = self.take_credit() else {
+            return Err(Violation::link(
+                link,
+                Condition::TRANSFER_LIMIT_EXCEEDED,
+                format!("a delivery beyond the link-credit, delivery-count {}", self.delivery_count),
+            ));
+        };
+        Ok(Receiving {
+            delivery_id: Serial(transfer.delivery_id.unwrap_or(0)),
+            settled: false,
+            bytes: 0,
+            message_format: transfer.message_format.unwrap_or(0),
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! What one end says of itself, the same for many connections.
+
+use std::time::Duration;
+
+/// Which end of the connection this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The peer connected to us: it speaks first.
+    Acceptor,
+    /// We connected: we speak first.
+    Initiator,
+}
+
+/// Whether the SASL layer is used (AMQP 1.0 §5.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SaslPolicy {
+    /// As acceptor: the peer may leave it out. As initiator: it is left out.
+    Optional,
+    /// As acceptor: a peer that leaves it out is sent away. As initiator: it is used.
+    Required,
+}
+
+/// What our end announces in its open and keeps to, for all connections of one listener.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The container-id.
+    pub container_id: String,
+    /// The hostname of the open: as initiator, the host that we connected to.
+    pub hostname: Option<String>,
+    /// The largest frame that we accept, in bytes; at least 512.
+    pub max_frame_size: u32,
+    /// The highest channel that the peer may use; one less than the number of sessions.
+    pub channel_max: u16,
+    /// How long the peer may be silent before the connection is given up. Half of it is announced as
+    /// idle-time-out (§2.4.5). `None`: for ever.
+    pub idle_timeout: Option<Duration>,
+    /// How long the peer may take to its open. `None`: for ever.
+    pub handshake_timeout: Option<Duration>,
+    /// The most frames that a session's incoming-window announces.
+    pub session_frames_max: u32,
+    /// Whether SASL is used.
+    pub sasl: SaslPolicy,
+    /// The offered-capabilities of the open.
+    pub offered_capabilities: &'static [&'static str],
+    /// The desired-capabilities of the open.
+    pub desired_capabilities: &'static [&'static str],
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            container_id: String::new(),
+            hostname: None,
+            max_frame_size: 16_384,
+            channel_max: 32_767,
+            idle_timeout: Some(Duration::from_secs(16)),
+            handshake_timeout: None,
+            session_frames_max: u32::MAX >> 1,
+            sasl: SaslPolicy::Optional,
+            offered_capabilities: &[],
+            desired_capabilities: &[],
+        }
+    }
+}

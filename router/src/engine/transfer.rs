@@ -1,0 +1,444 @@
+//! Transfers and dispositions (AMQP 1.0 §2.6.12 to 2.7.6), in both directions.
+//!
+//! # Cost
+//! Each frame costs two index look-ups (channel, handle), one entry of the session's map of unsettled
+//! deliveries, and, when sending, one copy of the payload. Nothing is allocated but the growth of those.
+
+use super::connection::Connection;
+use super::delivery::{
+    Disposed, DisposedDelivery, NewDelivery, PendingDisposition, PlainState, Sent, Unsettled,
+};
+use super::event::{Arrived, Event, LinkRef};
+use super::link::{Credit, LinkState, Sending};
+use super::session::SessionState;
+use super::violation::Violation;
+use super::write;
+use crate::base::buffer::Output;
+use crate::base::id::{Channel, Serial};
+use ringmain_codec::{Condition, DeliveryState, Disposition, ReceiverSettleMode, Role, Transfer};
+
+impl<D: Copy + Default> Connection<D> {
+    #[inline]
+    pub(super) fn recv_transfer<'b>(
+        &mut self,
+        remote: u16,
+        transfer: &Transfer<'b>,
+        payload: &'b [u8],
+    ) -> Result<Option<Event<'b>>, Violation> {
+        let Some(channel) = self.mapped(remote, "transfer")? else { return Ok(None) };
+        let Some(session) = self.session_mut(channel) else { return Ok(None) };
+        if !session.flow.recv_transfer() {
+            return Err(Violation::session(
+                channel,
+                Condition::WINDOW_VIOLATION,
+                "a transfer came though the incoming-window is used up",
+            ));
+        }
+        let refresh = session.flow.wants_refresh();
+        let handle = session.handle_of(channel, transfer.handle, "transfer")?;
+        let link_ref = LinkRef { channel, handle };
+        let Some(link) = session.link_mut(handle) else { return Ok(None) };
+        if link.role == Role::Sender {
+            return Err(Violation::session(
+                channel,
+                Condition::NOT_ALLOWED,
+                format!("a transfer came on link '{}', whose sender we are", link.name),
+            ));
+        }
+        let detached = link.state == LinkState::DetachSent;
+        let user = link.user;
+        let first = link.receiving.is_none();
+        if first {
+            session.recv_delivery_id(channel, transfer)?;
+        }
+        // From here on the delivery's number is taken, whatever becomes of it.
+        if detached {
+            // The peer doesn't know of our detach yet: what it still sends is passed over (§2.6.4).
+            if first && transfer.delivery_id.is_some() {
+                session.incoming.skip();
+            }
+            return Ok(None);
+        }
+        let Some(link) = session.link_mut(handle) else { return Ok(None) };
+        let receiving = match link.recv_transfer(link_ref, transfer, payload.len()) {
+            Ok(receiving) => receiving,
+            Err(violation) => {
+                if first {
+                    session.incoming.skip();
+                }
+                return Err(violation);
+            }
+        };
+        let settled = receiving.settled || transfer.aborted;
+        match (first, settled) {
+            (true, true) => session.incoming.skip(),
+            (true, false) => {
+                session.incoming.push(Unsettled { handle, data: D::default() });
+            }
+            (false, true) => {
+                // Its entry is needed until the delivery's user has seen this frame.
+                if transfer.aborted || !transfer.more {
+                    session.incoming.remove(receiving.delivery_id);
+                }
+            }
+            (false, false) => {}
+        }
+        let arrived = Arrived {
+            link: link_ref,
+            user,
+            delivery_id: receiving.delivery_id,
+            first,
+            more: transfer.more && !transfer.aborted,
+            settled: receiving.settled,
+            aborted: transfer.aborted,
+            message_format: receiving.message_format,
+            state: transfer.state,
+            payload,
+        };
+        if refresh {
+            self.mark_dirty(channel);
+        }
+        Ok(Some(Event::Transfer(arrived)))
+    }
+
+    /// What is kept with an unsettled delivery that came.
+    #[inline]
+    pub fn incoming_mut(&mut self, channel: Channel, delivery_id: Serial) -> Option<&mut D> {
+        self.session_mut(channel)?.incoming.get_mut(delivery_id).map(|unsettled| &mut unsettled.data)
+    }
+
+    /// What is kept with an unsettled delivery that went.
+    #[inline]
+    pub fn outgoing_mut(&mut self, channel: Channel, delivery_id: Serial) -> Option<&mut D> {
+        self.session_mut(channel)?.outgoing.get_mut(delivery_id).map(|unsettled| &mut unsettled.data)
+    }
+
+    /// As receiver: sets the credit that the sender has from now on, and tells it.
+    pub fn send_credit(&mut self, link: LinkRef, credit: u32, drain: bool, out: &mut Output) {
+        if let Some(link) = self.link_mut(link) {
+            link.credit = credit;
+            link.drain = drain;
+        }
+        self.write_link_flow(link, 0, out);
+    }
+
+    /// As sender: answers the peer's flow, if it asked for an answer or for the end of its drain.
+    ///
+    /// `available` is what waits to be sent. A drain is answered, by giving up the credit that is left,
+    /// only when nothing waits that could still use it and no delivery is half sent.
+    pub fn answer_flow(&mut self, link: LinkRef, available: u32, out: &mut Output) {
+        let Some(state) = self.link_mut(link) else { return };
+        let drained = state.drain && state.sending.is_none() && (available == 0 || state.credit == 0);
+        if drained {
+            state.give_up_credit();
+        }
+        if drained || state.echo {
+            state.echo = false;
+            self.write_link_flow(link, available, out);
+        }
+        if drained && let Some(state) = self.link_mut(link) {
+            state.drain = false;
+        }
+    }
+
+    /// As sender: takes the right to send one delivery, if the link has credit and no delivery under way,
+    /// and the session's window is open.
+    #[inline]
+    pub fn take_credit(&mut self, link: LinkRef) -> Option<Credit> {
+        if self.is_silent() {
+            return None;
+        }
+        let session = self.session_mut(link.channel)?;
+        if session.flow.remote_incoming_window == 0 {
+            session.window_wanted = true;
+            return None;
+        }
+        let state = session.link_mut(link.handle)?;
+        if state.sending.is_some() || state.state != LinkState::Attached {
+            return None;
+        }
+        state.take_credit()
+    }
+
+    /// Whether the link may begin a delivery as far as its receiver is concerned.
+    #[inline]
+    #[must_use]
+    pub fn has_credit(&self, link: LinkRef) -> bool {
+        self.link(link).is_some_and(|link| link.credit > 0)
+    }
+
+    /// Begins a delivery, whose number is returned. Its payload follows with `send_payload`.
+    #[inline]
+    pub fn begin_delivery(
+        &mut self,
+        link: LinkRef,
+        credit: Credit,
+        delivery: NewDelivery<D>,
+    ) -> Option<Serial> {
+        let _spent = credit;
+        let session = self.session_mut(link.channel)?;
+        let delivery_id = session.outgoing.next();
+        session.link_mut(link.handle)?.sending = Some(Sending {
+            delivery_id,
+            settled: delivery.settled,
+            started: false,
+            message_format: delivery.message_format,
+            tag: delivery.tag,
+        });
+        if delivery.settled {
+            session.outgoing.skip();
+        } else {
+            session.outgoing.push(Unsettled { handle: link.handle, data: delivery.data });
+        }
+        Some(delivery_id)
+    }
+
+    /// Sends as much of `payload` as the session's window allows, `more` saying that further payload of
+    /// the delivery under way will come.
+    pub fn send_payload(&mut self, link: LinkRef, mut payload: &[u8], more: bool, out: &mut Output) -> Sent {
+        let frame_max = self.peer.max_frame_size;
+        let mut sent = Sent { consumed: 0, complete: false };
+        if self.is_silent() {
+            return sent;
+        }
+        let Some(session) = self.session_mut(link.channel) else { return sent };
+        loop {
+            if session.flow.remote_incoming_window == 0 {
+                session.window_wanted = true;
+                return sent;
+            }
+            let Some(state) = session.link_mut(link.handle) else { return sent };
+            let Some(sending) = &mut state.sending else { return sent };
+            if payload.is_empty() && more {
+                return Sent { complete: true, ..sent };
+            }
+            let transfer = frame(link, sending, more);
+            let consumed = write::transfer(out, link.channel.0, frame_max, &transfer, payload);
+            sending.started = true;
+            sent.consumed += consumed;
+            payload = &payload[consumed..];
+            let done = payload.is_empty();
+            if done && !more {
+                state.sending = None;
+            }
+            session.flow.send_transfer();
+            if done {
+                return Sent { complete: true, ..sent };
+            }
+        }
+    }
+
+    /// Gives the delivery under way up. If some of it has gone, the peer is told to forget it. Returns
+    /// whether the frame for that has gone (or none was due); it needs the session's window like any other.
+    pub fn abort_delivery(&mut self, link: LinkRef, out: &mut Output) -> bool {
+        if self.is_silent() {
+            return true;
+        }
+        let frame_max = self.peer.max_frame_size;
+        let Some(session) = self.session_mut(link.channel) else { return true };
+        let window_open = session.flow.remote_incoming_window > 0;
+        let Some(state) = session.link_mut(link.handle) else { return true };
+        let Some(sending) = state.sending else { return true };
+        if !window_open {
+            session.window_wanted = true;
+            return false;
+        }
+        let transfer = Transfer { aborted: true, ..frame(link, &sending, false) };
+        write::transfer(out, link.channel.0, frame_max, &transfer, &[]);
+        state.sending = None;
+        session.flow.send_transfer();
+        session.outgoing.remove(sending.delivery_id);
+        true
+    }
+
+    /// Tells the sender of a delivery its state, and settles it, or (where the link's receiver settles
+    /// second, §2.7.3) leaves that to the sender. Returns whether it is settled now. Plain states are put together in ranges and go with the
+    /// next flush.
+    pub fn dispose_incoming(
+        &mut self,
+        link: LinkRef,
+        delivery_id: Serial,
+        settled: bool,
+        state: Option<&DeliveryState<'_>>,
+        out: &mut Output,
+    ) -> bool {
+        let Some(session) = self.session_mut(link.channel) else { return false };
+        let second =
+            session.link(link.handle).is_some_and(|link| link.rcv_settle_mode == ReceiverSettleMode::Second);
+        let settled = settled && !(second && state.is_some());
+        let known = if settled {
+            session.incoming.remove(delivery_id).is_some()
+        } else {
+            session.incoming.get(delivery_id).is_some()
+        };
+        if known {
+            self.dispose(link.channel, Role::Receiver, delivery_id, settled, state, out);
+        }
+        known && settled
+    }
+
+    /// Tells the receiver of a delivery the sender's state for it, and settles it if `settled`.
+    pub fn dispose_outgoing(
+        &mut self,
+        channel: Channel,
+        delivery_id: Serial,
+        settled: bool,
+        state: Option<&DeliveryState<'_>>,
+        out: &mut Output,
+    ) {
+        let Some(session) = self.session_mut(channel) else { return };
+        let known = if settled {
+            session.outgoing.remove(delivery_id).is_some()
+        } else {
+            session.outgoing.get(delivery_id).is_some()
+        };
+        if known {
+            self.dispose(channel, Role::Sender, delivery_id, settled, state, out);
+        }
+    }
+
+    fn dispose(
+        &mut self,
+        channel: Channel,
+        role: Role,
+        delivery_id: Serial,
+        settled: bool,
+        state: Option<&DeliveryState<'_>>,
+        out: &mut Output,
+    ) {
+        if self.is_silent() {
+            return;
+        }
+        let frame_max = self.peer.max_frame_size;
+        let Some(session) = self.session_mut(channel) else { return };
+        if session.state == SessionState::EndSent {
+            return;
+        }
+        let slot = match role {
+            Role::Receiver => &mut session.pending_as_receiver,
+            Role::Sender => &mut session.pending_as_sender,
+        };
+        if let Some(plain) = PlainState::of(state) {
+            let next = PendingDisposition::new(delivery_id, settled, plain);
+            let extended = slot.as_mut().is_some_and(|pending| pending.extend(&next));
+            if !extended && let Some(before) = slot.replace(next) {
+                write::amqp(out, channel.0, frame_max, &before.disposition(role))
+                    .expect("a plain disposition fits the smallest frame");
+            }
+            self.mark_dirty(channel);
+            return;
+        }
+        if let Some(before) = slot.take() {
+            write::amqp(out, channel.0, frame_max, &before.disposition(role))
+                .expect("a plain disposition fits the smallest frame");
+        }
+        let disposition = Disposition {
+            role,
+            first: delivery_id.0,
+            last: None,
+            settled,
+            state: state.copied(),
+            batchable: false,
+        };
+        if write::amqp(out, channel.0, frame_max, &disposition).is_err() {
+            // The data is too large for the peer's largest frame: the outcome goes without it.
+            let short = Disposition { state: state.map(without_data), ..disposition };
+            let _ = write::amqp(out, channel.0, frame_max, &short);
+        }
+    }
+
+    pub(super) fn recv_disposition<'b>(
+        &mut self,
+        remote: u16,
+        disposition: &Disposition<'b>,
+    ) -> Result<Option<Event<'b>>, Violation> {
+        let Some(channel) = self.mapped(remote, "disposition")? else { return Ok(None) };
+        let first = Serial(disposition.first);
+        Ok(Some(Event::Disposition(Disposed {
+            channel,
+            role: disposition.role,
+            settled: disposition.settled,
+            state: disposition.state,
+            next: Some(first),
+            last: disposition.last.map_or(first, Serial),
+        })))
+    }
+
+    /// The next delivery that a disposition is about. Settled ones are forgotten by this. Deliveries that
+    /// aren't known (any more) are passed over.
+    #[inline]
+    pub fn next_disposed(&mut self, disposed: &mut Disposed<'_>) -> Option<DisposedDelivery<D>> {
+        let from = disposed.next?;
+        let session = self.session_mut(disposed.channel)?;
+        let map = match disposed.role {
+            Role::Receiver => &mut session.outgoing,
+            Role::Sender => &mut session.incoming,
+        };
+        let Some(delivery_id) = map.first_within(from, disposed.last) else {
+            disposed.next = None;
+            return None;
+        };
+        disposed.next = (delivery_id != disposed.last).then(|| delivery_id.next());
+        let unsettled =
+            if disposed.settled { map.remove(delivery_id) } else { map.get(delivery_id).copied() }?;
+        if disposed.role == Role::Sender
+            && disposed.settled
+            && let Some(receiving) =
+                session.link_mut(unsettled.handle).and_then(|link| link.receiving.as_mut())
+            && receiving.delivery_id == delivery_id
+        {
+            receiving.settled = true;
+        }
+        let link = LinkRef { channel: disposed.channel, handle: unsettled.handle };
+        Some(DisposedDelivery { link, delivery_id, data: unsettled.data })
+    }
+
+    /// Takes the unsettled deliveries that went on a link out: it is gone.
+    pub fn take_outgoing_of(&mut self, link: LinkRef) -> Vec<(Serial, D)> {
+        self.session_mut(link.channel).map_or_else(Vec::new, |session| session.take_unsettled(link, true))
+    }
+
+    /// Takes the unsettled deliveries that came on a link out: it is gone.
+    pub fn take_incoming_of(&mut self, link: LinkRef) -> Vec<(Serial, D)> {
+        self.session_mut(link.channel).map_or_else(Vec::new, |session| session.take_unsettled(link, false))
+    }
+}
+
+/// The performative for the next frame of a delivery; frames after the first leave out what is known (§2.7.5).
+#[inline]
+fn frame(link: LinkRef, sending: &Sending, more: bool) -> Transfer<'_> {
+    if sending.started {
+        return Transfer { handle: link.handle.0, more, ..Transfer::default() };
+    }
+    Transfer {
+        handle: link.handle.0,
+        delivery_id: Some(sending.delivery_id.0),
+        delivery_tag: Some(&sending.tag),
+        message_format: Some(sending.message_format),
+        settled: sending.settled.then_some(true),
+        more,
+        ..Transfer::default()
+    }
+}
+
+/// A state of the same kind that takes little room.
+fn without_data<'a>(state: &DeliveryState<'a>) -> DeliveryState<'a> {
+    match state {
+        DeliveryState::Rejected(rejected) => DeliveryState::Rejected(ringmain_codec::Rejected {
+            error: rejected.error.map(|error| ringmain_codec::Error {
+                description: None,
+                info: None,
+                ..error
+            }),
+        }),
+        DeliveryState::Modified(modified) => {
+            DeliveryState::Modified(ringmain_codec::Modified { message_annotations: None, ..*modified })
+        }
+        DeliveryState::Received(_)
+        | DeliveryState::Accepted
+        | DeliveryState::Released
+        | DeliveryState::Declared(_)
+        | DeliveryState::Transactional(_)
+        | DeliveryState::Other(_) => *state,
+    }
+}

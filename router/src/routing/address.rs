@@ -1,0 +1,154 @@
+//! From the text of an address to what is looked up.
+
+use std::fmt;
+
+/// What kind of address a text is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// Anything that isn't of another kind: reachable wherever its receivers are.
+    Mobile,
+    /// Of this router only: `_local/X`, and `_topo/0/ID/X` and `_edge/ID/X` with this router's own id.
+    Local,
+    /// Of all routers: `_topo/0/all/X`.
+    Topological,
+    /// Of another router, named by the text: `_topo/0/OTHER/X`.
+    Router,
+    /// Of an edge router, named by the text: `_edge/OTHER/X`.
+    Edge,
+    /// Of another area, named by the text: `_topo/AREA/…`.
+    Area,
+}
+
+impl Class {
+    /// The letter that stands for the class in a key, as in the existing routers' management.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Mobile => 'M',
+            Self::Local => 'L',
+            Self::Topological => 'T',
+            Self::Router => 'R',
+            Self::Edge => 'H',
+            Self::Area => 'A',
+        }
+    }
+}
+
+/// An address in canonical form: what two texts have in common that mean the same node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Address<'a> {
+    /// Its class.
+    pub class: Class,
+    /// What identifies it within the class.
+    pub text: &'a str,
+}
+
+impl fmt::Debug for Address<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.class.letter(), self.text)
+    }
+}
+
+impl<'a> Address<'a> {
+    /// Reads the text of an address as router `id` understands it.
+    #[must_use]
+    pub fn parse(text: &'a str, id: &str) -> Self {
+        let text = without_scheme(text);
+        let text = text.strip_suffix(['.', '/']).unwrap_or(text);
+        if let Some(local) = text.strip_prefix("_local/") {
+            return Self { class: Class::Local, text: local };
+        }
+        if let Some(rest) = text.strip_prefix("_topo/") {
+            return Self::topological(rest, id);
+        }
+        if let Some(rest) = text.strip_prefix("_edge/") {
+            let (router, local) = split(rest);
+            return if router == id {
+                Self { class: Class::Local, text: local }
+            } else {
+                Self { class: Class::Edge, text: router }
+            };
+        }
+        Self { class: Class::Mobile, text }
+    }
+
+    fn topological(rest: &'a str, id: &str) -> Self {
+        let (area, rest) = split(rest);
+        let (router, local) = split(rest);
+        if area != "0" && area != "all" {
+            Self { class: Class::Area, text: area }
+        } else if router == "all" {
+            Self { class: Class::Topological, text: local }
+        } else if router == id {
+            Self { class: Class::Local, text: local }
+        } else {
+            Self { class: Class::Router, text: router }
+        }
+    }
+}
+
+/// What lies before and behind the first `/`.
+fn split(text: &str) -> (&str, &str) {
+    text.split_once('/').unwrap_or((text, ""))
+}
+
+/// Takes a scheme and a host off: `amqp:/X`, `amqp://host/X`, `//host/X` and `/X` mean `X`. A colon that
+/// no slash follows is an ordinary character.
+fn without_scheme(text: &str) -> &str {
+    if let Some(rest) = text.strip_prefix("//") {
+        return split(rest).1;
+    }
+    if let Some(rest) = text.strip_prefix('/') {
+        return rest;
+    }
+    match text.find(":/") {
+        Some(colon) => {
+            let rest = &text[colon + 2..];
+            match rest.strip_prefix('/') {
+                Some(host) => split(host).1,
+                None => rest,
+            }
+        }
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// router-protocol reference §4.1, line by line.
+    #[test]
+    fn texts_are_classified() {
+        let cases = [
+            ("queue", 'M', "queue"),
+            ("queue/", 'M', "queue"),
+            ("queue.", 'M', "queue"),
+            ("queue//", 'M', "queue/"),
+            ("a.b/c", 'M', "a.b/c"),
+            ("a:b", 'M', "a:b"),
+            ("/queue", 'M', "queue"),
+            ("//host:5672/queue", 'M', "queue"),
+            ("amqp:/queue", 'M', "queue"),
+            ("amqp:queue", 'M', "amqp:queue"),
+            ("amqp://host:5672/queue", 'M', "queue"),
+            ("any://host/a/b", 'M', "a/b"),
+            ("_local/x", 'L', "x"),
+            ("amqp:/_local/x/y", 'L', "x/y"),
+            ("_topo/all/all/x", 'T', "x"),
+            ("_topo/0/all/x", 'T', "x"),
+            ("_topo/0/ME/x", 'L', "x"),
+            ("_topo/all/ME/x", 'L', "x"),
+            ("amqp:/_topo/0/ME/temp.1", 'L', "temp.1"),
+            ("_topo/0/OTHER/x", 'R', "OTHER"),
+            ("_topo/AREA2/R/x", 'A', "AREA2"),
+            ("_edge/ME/x", 'L', "x"),
+            ("_edge/OTHER/x", 'H', "OTHER"),
+            ("_topology/x", 'M', "_topology/x"),
+        ];
+        for (text, letter, expected) in cases {
+            let address = Address::parse(text, "ME");
+            assert_eq!((address.class.letter(), address.text), (letter, expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Routing: addresses, their configuration, the table of those in use, and the choice of a destination.
+//!
+//! Pure: no bytes, no clock, no connection.
+
+pub mod address;
+pub mod choose;
+pub mod pattern;
+pub mod snapshot;
+pub mod table;
+
+pub use address::{Address, Class};
+pub use snapshot::{AddressSettings, Snapshot, Treatment};
+pub use table::{AddressTable, LocalAddress};

@@ -1,0 +1,75 @@
+//! How much a sender may send (router-protocol reference §8.3).
+//!
+//! A link's capacity is shared out between the credit that its sender holds and the deliveries of it that
+//! the router still answers for. Credit goes out in flows at the end of a turn, and only when there is
+//! enough of it, or when the sender has none left: no flow is sent per message.
+
+use super::Core;
+use super::links::Direction;
+use crate::base::id::LinkKey;
+
+/// A flow is worth sending when it grants at least one part in this many of the capacity.
+const GRANT_PARTS: u32 = 4;
+
+impl Core {
+    /// Notes that a sender's credit is to be looked at, at the end of the turn.
+    #[inline]
+    pub(super) fn credit_due(&mut self, key: LinkKey) {
+        let Some(link) = self.links.get_mut(key) else { return };
+        if let Direction::In(ingress) = &mut link.direction
+            && !ingress.credit_due
+        {
+            ingress.credit_due = true;
+            self.credit_due.push(key);
+        }
+    }
+
+    /// Notes that one delivery of a sender no longer counts against its capacity.
+    #[inline]
+    pub(super) fn delivery_closed(&mut self, key: LinkKey) {
+        if let Some(ingress) = self.links.get_mut(key).and_then(|link| link.ingress_mut()) {
+            ingress.open = ingress.open.saturating_sub(1);
+            self.credit_due(key);
+        }
+    }
+
+    /// Grants the credit that has become due.
+    pub(super) fn grant_credit(&mut self) {
+        let mut due = std::mem::take(&mut self.credit_due);
+        for key in due.drain(..) {
+            self.grant_credit_to(key);
+        }
+        // The list's memory is used again.
+        if self.credit_due.is_empty() {
+            self.credit_due = due;
+        }
+    }
+
+    fn grant_credit_to(&mut self, key: LinkKey) {
+        let Some(link) = self.links.get_mut(key) else { return };
+        let Direction::In(ingress) = &mut link.direction else { return };
+        ingress.credit_due = false;
+        let reachable = match link.address {
+            None => true,
+            Some(address) => self.addresses.get(address).is_some_and(|address| address.destinations > 0),
+        };
+        let (connection, link_ref) = (link.connection, link.link);
+        let Some(slot) = self.connections.get_mut(connection) else { return };
+        let Some(credit) = slot.engine.link(link_ref).map(|link| link.credit) else { return };
+        let granted = if reachable {
+            let allowed = link.capacity.saturating_sub(ingress.open).max(credit);
+            let more = allowed - credit;
+            let worth = more >= (link.capacity / GRANT_PARTS).max(1) || credit == 0;
+            let resumed = std::mem::take(&mut ingress.draining) && allowed > 0;
+            ((more > 0 && worth) || resumed).then_some((allowed, false))
+        } else {
+            let ask = !ingress.draining && credit > 0;
+            ingress.draining |= ask;
+            ask.then_some((credit, true))
+        };
+        if let Some((credit, drain)) = granted {
+            slot.engine.send_credit(link_ref, credit, drain, &mut slot.out);
+            self.mark_dirty(connection);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What the engine reports, and who deals with it.
+
+use super::Core;
+use crate::base::id::{Channel, ConnectionKey, LinkKey};
+use crate::engine::{Cause, Event, Fault};
+use crate::log;
+use crate::log::{Level, Module};
+use ringmain_codec::Condition;
+
+impl Core {
+    /// Deals with one event of a connection.
+    #[inline]
+    pub(super) fn handle_event(&mut self, key: ConnectionKey, event: Event<'_>) {
+        match event {
+            Event::Transfer(arrived) => self.transfer(key, &arrived),
+            Event::Disposition(disposed) => self.disposition(key, disposed),
+            Event::Flow { link, user } => {
+                if let Some(user) = user {
+                    self.receiver_flow(LinkKey(user));
+                }
+                self.window_opened(key, link.channel);
+            }
+            Event::SenderFlow { user, .. } => {
+                if let Some(user) = user {
+                    self.credit_due(LinkKey(user));
+                }
+            }
+            Event::WindowOpened(_) => self.unblock(key),
+            Event::Opened(open) => self.opened(key, &open),
+            Event::Begun(_) => {}
+            Event::AttachRequested { link, attach } => self.attach_requested(key, link, &attach),
+            // The router attaches no link of its own to clients yet, so nobody answers one.
+            Event::Attached { .. } => {}
+            Event::Detached { link, user, cause, .. } => {
+                if let Some(user) = user {
+                    self.link_lost(LinkKey(user), &cause);
+                }
+                if let Some(slot) = self.connections.get_mut(key) {
+                    slot.engine.clear_link(link);
+                }
+            }
+            Event::Ended { channel, cause } => self.session_lost(key, channel, &cause),
+            Event::Closed(cause) => self.connection_lost(key, &cause),
+        }
+        self.mark_dirty(key);
+    }
+
+    fn opened(&mut self, key: ConnectionKey, open: &ringmain_codec::Open<'_>) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        slot.container = open.container_id.into();
+        slot.engine.send_open(&mut slot.out);
+        log!(
+            Module::RouterCore,
+            Level::Info,
+            "[C{}] Connection Opened: dir=in host={} vhost={} encrypted=no auth=no user=anonymous \
+             container_id={} props={}",
+            slot.id,
+            slot.address,
+            open.hostname.unwrap_or(""),
+            open.container_id,
+            open.properties.map_or_else(|| "{}".to_owned(), |properties| properties.to_string())
+        );
+    }
+
+    fn window_opened(&mut self, key: ConnectionKey, channel: Channel) {
+        if self.connections.get_mut(key).is_some_and(|slot| slot.engine.take_window_opened(channel)) {
+            self.unblock(key);
+        }
+    }
+
+    fn session_lost(&mut self, key: ConnectionKey, channel: Channel, cause: &Cause<'_>) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        if let Cause::Ours(fault) = cause {
+            log!(
+                Module::RouterCore,
+                Level::Warning,
+                "[C{}] Session on channel {} ended because of its peer at {}: {fault}",
+                slot.id,
+                channel.0,
+                slot.address
+            );
+        }
+        for (_, user) in slot.engine.users(channel) {
+            if let Some(user) = user {
+                self.link_lost(LinkKey(user), cause);
+            }
+        }
+        if let Some(slot) = self.connections.get_mut(key) {
+            slot.engine.clear_session(channel);
+        }
+    }
+
+    /// Deals with the sessions of a connection that is over, whether by a close or because its socket
+    /// is gone. Calls after the first do nothing.
+    pub(super) fn connection_lost(&mut self, key: ConnectionKey, cause: &Cause<'_>) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        if std::mem::replace(&mut slot.over, true) {
+            return;
+        }
+        match cause {
+            Cause::Ours(fault) if fault.condition != Condition::CONNECTION_FORCED => log!(
+                Module::Server,
+                Level::Warning,
+                "[C{}] Connection from {} closed because of its peer: {fault}",
+                slot.id,
+                slot.address
+            ),
+            Cause::Ours(_) | Cause::Peer(_) => {}
+        }
+        slot.engine.silence();
+        for channel in slot.engine.channels() {
+            self.session_lost_silently(key, channel, cause);
+        }
+        if let Some(slot) = self.connections.get(key)
+            && slot.engine.is_open_received()
+        {
+            log!(Module::RouterCore, Level::Info, "[C{}] Connection Closed", slot.id);
+        }
+    }
+
+    fn session_lost_silently(&mut self, key: ConnectionKey, channel: Channel, cause: &Cause<'_>) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        for (_, user) in slot.engine.users(channel) {
+            if let Some(user) = user {
+                self.link_lost(LinkKey(user), cause);
+            }
+        }
+        if let Some(slot) = self.connections.get_mut(key) {
+            slot.engine.clear_session(channel);
+        }
+    }
+
+    /// Deals with a socket whose peer sends nothing more.
+    pub(super) fn receive_ended(&mut self, key: ConnectionKey, error: Option<&std::io::Error>) {
+        let Some(slot) = self.connections.get(key) else { return };
+        if slot.over {
+            return;
+        }
+        // A socket that closes without an open is a port probe or a client that changed its mind.
+        if slot.engine.is_open_received() {
+            let reason = error.map_or_else(|| "closed without an AMQP close".to_owned(), ToString::to_string);
+            log!(
+                Module::Server,
+                Level::Info,
+                "[C{}] Connection from {} (container '{}') failed: {reason}",
+                slot.id,
+                slot.address,
+                slot.container
+            );
+        }
+        self.connection_lost(key, &Cause::Peer(None));
+    }
+
+    /// Closes all connections because the router stops.
+    pub(super) fn close_all(&mut self, fault: &Fault) {
+        let now = self.now;
+        for key in self.connections.keys() {
+            if let Some(slot) = self.connections.get_mut(key) {
+                slot.engine.send_close(Some(fault), now, &mut slot.out);
+            }
+            self.connection_lost(key, &Cause::Ours(fault.clone()));
+            self.mark_dirty(key);
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! Attaching and losing links: which address they use, and who counts as a destination.
+
+use super::egress::{Egress, failed};
+use super::forward::Current;
+use super::{Core, Peer};
+use crate::base::id::{AddressKey, ConnectionKey, LinkKey};
+use crate::base::time::Instant;
+use crate::engine::{Attachment, Cause, Fault, LinkRef};
+use crate::log;
+use crate::log::{Level, Module};
+use crate::routing::{Address, Class, Treatment};
+use ringmain_codec::{Attach, Condition, Role, Source, Target, TargetNode};
+use std::time::Duration;
+
+/// How long a receiver may take to grant its first credit before it counts as a destination without.
+///
+/// Senders get credit for an address when somebody there wants messages (case F-07 b). A receiver that
+/// waits for messages before it asks for any would wait for ever, if nothing came for it to see: after
+/// this time it is treated as the existing routers treat it from the start.
+pub const FIRST_CREDIT_GRACE: Duration = Duration::from_secs(3);
+
+/// The condition for an address that leads nowhere.
+const NO_ROUTE: Condition = Condition("qd:no-route-to-dest");
+
+/// A link as the shard sees it.
+pub struct RouterLink {
+    /// Its number in logs, unique in the life of the router.
+    pub id: u64,
+    /// Its connection.
+    pub connection: ConnectionKey,
+    /// The link in the engine's numbers.
+    pub link: LinkRef,
+    /// Its address; anonymous senders have none.
+    pub address: Option<AddressKey>,
+    /// The credit or the outstanding deliveries that are reasonable for it.
+    pub capacity: u32,
+    /// What only one direction has.
+    pub direction: Direction,
+    /// What it counts.
+    pub counters: LinkCounters,
+}
+
+/// What only one direction has.
+pub enum Direction {
+    /// The peer sends.
+    In(Ingress),
+    /// The peer receives.
+    Out(Egress),
+}
+
+/// A link on which the peer sends.
+#[derive(Default)]
+pub struct Ingress {
+    /// The delivery of which not all has come.
+    pub current: Option<Current>,
+    /// Deliveries that count against the link's capacity: not settled, or settled and still waiting here.
+    pub open: u32,
+    /// Whether the sender was asked to give up its credit since the address has no destination.
+    pub draining: bool,
+    /// Whether the link is in the list of those whose credit is to be looked at.
+    pub credit_due: bool,
+}
+
+/// What a link counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkCounters {
+    /// All deliveries.
+    pub deliveries: u64,
+    /// Those that were settled from the start.
+    pub presettled: u64,
+    /// Settled ones that were dropped.
+    pub dropped_presettled: u64,
+    /// By outcome.
+    pub accepted: u64,
+    /// By outcome.
+    pub rejected: u64,
+    /// By outcome.
+    pub released: u64,
+    /// By outcome.
+    pub modified: u64,
+}
+
+impl RouterLink {
+    /// What an incoming link has.
+    pub fn ingress_mut(&mut self) -> Option<&mut Ingress> {
+        match &mut self.direction {
+            Direction::In(ingress) => Some(ingress),
+            Direction::Out(_) => None,
+        }
+    }
+
+    /// What an outgoing link has.
+    #[inline]
+    pub fn egress(&self) -> Option<&Egress> {
+        match &self.direction {
+            Direction::In(_) => None,
+            Direction::Out(egress) => Some(egress),
+        }
+    }
+
+    /// What an outgoing link has.
+    #[inline]
+    pub fn egress_mut(&mut self) -> Option<&mut Egress> {
+        match &mut self.direction {
+            Direction::In(_) => None,
+            Direction::Out(egress) => Some(egress),
+        }
+    }
+}
+
+/// The address that a terminus asks for.
+enum Wanted<'a> {
+    /// None: an anonymous sender.
+    Anonymous,
+    /// One that the router makes up.
+    Dynamic,
+    /// This one.
+    Named(&'a str),
+}
+
+fn wanted(address: Option<&str>, dynamic: bool) -> Wanted<'_> {
+    match address {
+        _ if dynamic => Wanted::Dynamic,
+        None | Some("") => Wanted::Anonymous,
+        Some(address) => Wanted::Named(address),
+    }
+}
+
+/// A name that nobody guesses: 15 letters and digits.
+fn random_name() -> String {
+    std::iter::repeat_with(fastrand::alphanumeric).take(15).collect()
+}
+
+impl Core {
+    /// Answers a peer's attach.
+    pub(super) fn attach_requested(&mut self, key: ConnectionKey, link: LinkRef, attach: &Attach<'_>) {
+        let answer = match attach.role {
+            Role::Sender => self.attach_sender(key, link, attach),
+            Role::Receiver => self.attach_receiver(key, link, attach),
+        };
+        let Err(fault) = answer else { return };
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        log!(
+            Module::RouterCore,
+            Level::Info,
+            "[C{}] Link '{}' refused: dir={} address={}: {fault}",
+            slot.id,
+            attach.name,
+            direction_name(attach.role),
+            terminus_address(attach).unwrap_or("(none)")
+        );
+        slot.engine.refuse_link(link, attach, &fault, &mut slot.out);
+        slot.engine.clear_link(link);
+    }
+
+    fn attach_sender(&mut self, key: ConnectionKey, link: LinkRef, attach: &Attach<'_>) -> Result<(), Fault> {
+        let node = match attach.target {
+            None => TargetNode::default(),
+            Some(Target::Node(node)) => node,
+            Some(Target::Coordinator(_)) => {
+                return Err(Fault::new(
+                    Condition::PRECONDITION_FAILED,
+                    "transactions need a link route to a broker's coordinator, and this router has none",
+                ));
+            }
+        };
+        let generated;
+        let (address, node) = match wanted(node.address, node.dynamic) {
+            Wanted::Anonymous => (None, node),
+            Wanted::Dynamic => {
+                generated = format!("amqp:/_$temp.{}", random_name());
+                let address = self.use_address(&generated)?;
+                (Some(address), TargetNode { address: Some(&generated), ..node })
+            }
+            Wanted::Named(text) => (Some(self.use_address(text)?), node),
+        };
+        let attachment = |max_message_size| Attachment {
+            source: attach.source,
+            target: Some(Target::Node(node)),
+            snd_settle_mode: attach.snd_settle_mode,
+            rcv_settle_mode: attach.rcv_settle_mode,
+            max_message_size,
+        };
+        let direction = Direction::In(Ingress::default());
+        let Some(link_key) = self.add_link(key, link, attach, address, direction, attachment) else {
+            return Ok(());
+        };
+        if let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) {
+            address.senders.push(link_key);
+        }
+        self.credit_due(link_key);
+        Ok(())
+    }
+
+    fn attach_receiver(
+        &mut self,
+        key: ConnectionKey,
+        link: LinkRef,
+        attach: &Attach<'_>,
+    ) -> Result<(), Fault> {
+        let no_route = Fault::new(NO_ROUTE, "No route to the destination node");
+        let Some(source) = attach.source else { return Err(no_route) };
+        let generated;
+        let (text, source) = match wanted(source.address, source.dynamic) {
+            Wanted::Anonymous => return Err(no_route),
+            Wanted::Dynamic => {
+                generated = format!("amqp:/_topo/0/{}/temp.{}", self.snapshot.router_id, random_name());
+                (generated.as_str(), Source { address: Some(&generated), ..source })
+            }
+            Wanted::Named(text) => (text, source),
+        };
+        match Address::parse(text, &self.snapshot.router_id).class {
+            Class::Router | Class::Edge | Class::Area => return Err(no_route),
+            Class::Mobile | Class::Local | Class::Topological => {}
+        }
+        let address = self.use_address(text)?;
+        let attachment = |_| Attachment {
+            source: Some(source),
+            target: Some(attach.target.unwrap_or(Target::Node(TargetNode::default()))),
+            snd_settle_mode: attach.snd_settle_mode,
+            rcv_settle_mode: attach.rcv_settle_mode,
+            max_message_size: 0,
+        };
+        let direction = Direction::Out(Egress::new(attach.snd_settle_mode));
+        let Some(link_key) = self.add_link(key, link, attach, Some(address), direction, attachment) else {
+            return Ok(());
+        };
+        if let Some(address) = self.addresses.get_mut(address) {
+            address.receivers.push(link_key);
+        }
+        self.graces.push_back((self.now + FIRST_CREDIT_GRACE, link_key));
+        Ok(())
+    }
+
+    /// The address of that text, if it may be used.
+    fn use_address(&mut self, text: &str) -> Result<AddressKey, Fault> {
+        let snapshot = self.snapshot.clone();
+        let address = Address::parse(text, &snapshot.router_id);
+        if address.text == "$management" {
+            return Err(Fault::new(
+                Condition::NOT_IMPLEMENTED,
+                "this version of the router has no management node yet",
+            ));
+        }
+        if snapshot.settings(address).treatment == Treatment::Unavailable {
+            return Err(Fault::new(Condition::NOT_FOUND, "Node not found"));
+        }
+        Ok(self.addresses.find_or_insert(address, &snapshot))
+    }
+
+    fn add_link<'a>(
+        &mut self,
+        key: ConnectionKey,
+        link: LinkRef,
+        attach: &Attach<'_>,
+        address: Option<AddressKey>,
+        direction: Direction,
+        attachment: impl FnOnce(u64) -> Attachment<'a>,
+    ) -> Option<LinkKey> {
+        let slot = self.connections.get_mut(key)?;
+        let id = self.next_link_id;
+        self.next_link_id += 1;
+        let link_key = self.links.insert(RouterLink {
+            id,
+            connection: key,
+            link,
+            address,
+            capacity: slot.listener.link_capacity,
+            direction,
+            counters: LinkCounters::default(),
+        });
+        let attachment = attachment(slot.listener.max_message_size);
+        slot.engine.accept_link(link, &attachment, &mut slot.out);
+        slot.engine.set_user(link, Some(link_key.into()));
+        log!(
+            Module::RouterCore,
+            Level::Info,
+            "[C{}][L{id}] Link attached: dir={} source={} target={}",
+            slot.id,
+            direction_name(attach.role),
+            describe_source(attachment.source),
+            describe_target(attachment.target)
+        );
+        Some(link_key)
+    }
+
+    /// Counts a receiver as a destination of its address, if it isn't yet.
+    pub(super) fn become_destination(&mut self, key: LinkKey) {
+        let Some(link) = self.links.get_mut(key) else { return };
+        let address = link.address;
+        let Some(egress) = link.egress_mut() else { return };
+        if std::mem::replace(&mut egress.destination, true) {
+            return;
+        }
+        let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
+        address.destinations += 1;
+        if address.destinations == 1 {
+            for sender in address.senders.clone() {
+                self.credit_due(sender);
+            }
+        }
+    }
+
+    pub(super) fn expire_graces(&mut self) {
+        while let Some(&(deadline, key)) = self.graces.front()
+            && deadline <= self.now
+        {
+            self.graces.pop_front();
+            self.become_destination(key);
+        }
+    }
+
+    /// Deals with a link that is gone: its deliveries, its address.
+    pub(super) fn link_lost(&mut self, key: LinkKey, cause: &Cause<'_>) {
+        let Some(mut link) = self.links.remove(key) else { return };
+        match &mut link.direction {
+            Direction::In(ingress) => {
+                let current = ingress.current.take();
+                self.sender_lost(&link, current);
+            }
+            Direction::Out(egress) => {
+                let egress = std::mem::take(egress);
+                let counted = egress.destination;
+                self.receiver_lost(&mut link, key, egress);
+                if counted {
+                    self.destination_lost(link.address);
+                }
+            }
+        }
+        if let Some(address) = link.address {
+            self.addresses.remove_link(address, key);
+        }
+        self.log_link_lost(&link, cause);
+    }
+
+    fn destination_lost(&mut self, address: Option<AddressKey>) {
+        let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
+        address.destinations -= 1;
+        if address.destinations == 0 {
+            for sender in address.senders.clone() {
+                self.credit_due(sender);
+            }
+        }
+    }
+
+    fn log_link_lost(&self, link: &RouterLink, cause: &Cause<'_>) {
+        let Some(slot) = self.connections.get(link.connection) else { return };
+        let LinkCounters {
+            deliveries,
+            presettled,
+            dropped_presettled,
+            accepted,
+            rejected,
+            released,
+            modified,
+        } = link.counters;
+        log!(
+            Module::RouterCore,
+            Level::Info,
+            "[C{}][L{}] Link {}: del={deliveries} presett={presettled} psdrop={dropped_presettled} \
+             acc={accepted} rej={rejected} rel={released} mod={modified}{}",
+            slot.id,
+            link.id,
+            if slot.over { "lost" } else { "detached" },
+            cause.describe().map_or_else(String::new, |error| format!(" error={error}"))
+        );
+    }
+
+    /// A sender is gone: what it had only begun is given up, what it had not seen settled goes on without
+    /// it.
+    fn sender_lost(&mut self, link: &RouterLink, current: Option<Current>) {
+        if let Some(Current::Streaming(targets, fan_out)) = current {
+            self.abort_streaming(targets, fan_out);
+        }
+        let Some(slot) = self.connections.get_mut(link.connection) else { return };
+        for (_, peer) in slot.engine.take_incoming_of(link.link) {
+            self.forget_source(peer);
+        }
+    }
+
+    /// What a delivery's other end is told when its sender is gone.
+    fn forget_source(&mut self, peer: Peer) {
+        match peer {
+            Peer::None => {}
+            Peer::Delivery(out) => self.settle_orphan(&out, Some(&failed())),
+            Peer::Queued(target, sequence) => self.settle_item(target, sequence),
+            Peer::FanOut(fan_out) => self.forget_fan_out_source(fan_out),
+        }
+    }
+
+    /// When the stall of a link's settled deliveries counts as congestion.
+    pub(super) fn watch_stall(&mut self, key: LinkKey, since: Instant) {
+        self.stalls.push_back((since + super::egress::CONGESTION_AFTER, key));
+    }
+}
+
+fn direction_name(peer_role: Role) -> &'static str {
+    match peer_role {
+        Role::Sender => "in",
+        Role::Receiver => "out",
+    }
+}
+
+fn terminus_address<'a>(attach: &Attach<'a>) -> Option<&'a str> {
+    match attach.role {
+        Role::Receiver => attach.source?.address,
+        Role::Sender => match attach.target? {
+            Target::Node(node) => node.address,
+            Target::Coordinator(_) => Some("$coordinator"),
+        },
+    }
+}
+
+fn describe_source(source: Option<Source<'_>>) -> String {
+    source.map_or_else(
+        || "{<none>}".to_owned(),
+        |source| {
+            let dynamic = if source.dynamic { "(dyn)" } else { "" };
+            format!("{{{dynamic}{} expire:{}}}", source.address.unwrap_or("<none>"), source.expiry_policy.0)
+        },
+    )
+}
+
+fn describe_target(target: Option<Target<'_>>) -> String {
+    match target {
+        None => "{<none>}".to_owned(),
+        Some(Target::Coordinator(_)) => "{$coordinator}".to_owned(),
+        Some(Target::Node(node)) => {
+            let dynamic = if node.dynamic { "(dyn)" } else { "" };
+            format!("{{{dynamic}{} expire:{}}}", node.address.unwrap_or("<none>"), node.expiry_policy.0)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A shard: the place where engine, routing and input/output meet.
+//!
+//! One thread owns one [`Shard`], and nobody else touches what is in it. Each module is one part of what
+//! it does with a delivery or a connection:
+//!
+//! | module | what |
+//! |---|---|
+//! | `turn` | the loop: completions in, work, output out |
+//! | `slots` | the connections |
+//! | `events` | what the engine reports, and who deals with it |
+//! | `links` | attaching and losing links; which address they use; who counts as a destination |
+//! | `credit` | how much a sender may send |
+//! | `front` | the front of a message: priority, annotations, `to` |
+//! | `forward` | from an incoming transfer to the outgoing links |
+//! | `egress` | the queue of an outgoing link, and what leaves it |
+//! | `outcome` | outcomes and settlement, from either end to the other |
+//! | `fan_out` | deliveries with several copies |
+//! | `mailbox` | messages from other threads |
+
+mod credit;
+mod egress;
+mod events;
+mod fan_out;
+mod forward;
+mod front;
+mod links;
+pub mod mailbox;
+mod outcome;
+pub mod slots;
+pub mod turn;
+
+use crate::base::buffer::BufferPool;
+use crate::base::id::{ConnectionKey, FanOutKey, LinkKey, Serial};
+use crate::base::slab::KeyedSlab;
+use crate::base::time::Instant;
+use crate::engine::LinkRef;
+use crate::routing::{AddressTable, Snapshot};
+use fan_out::FanOut;
+use links::RouterLink;
+use slots::Slot;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// What is kept with an unsettled delivery: where its other end is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Peer {
+    /// Nowhere: that end is gone, or never was.
+    #[default]
+    None,
+    /// One delivery on another link.
+    Delivery(DeliveryRef),
+    /// It waits in the queue of an outgoing link, under this sequence number.
+    Queued(LinkKey, u64),
+    /// Several copies.
+    FanOut(FanOutKey),
+}
+
+/// One delivery on one link of the shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryRef {
+    /// The connection.
+    pub connection: ConnectionKey,
+    /// The link in the engine's numbers.
+    pub link: LinkRef,
+    /// The link in the shard's.
+    pub key: LinkKey,
+    /// The delivery's number in its session.
+    pub delivery_id: Serial,
+}
+
+/// Where a delivery came from, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The delivery on its incoming link.
+    pub delivery: DeliveryRef,
+    /// Whether its sender has settled it: nobody wants its outcome.
+    pub settled: bool,
+    /// Its message-format.
+    pub message_format: u32,
+}
+
+/// What a shard counts. Plain numbers: only its own thread touches them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShardCounters {
+    /// Deliveries that came.
+    pub ingress: u64,
+    /// Deliveries that went, each copy counted.
+    pub egress: u64,
+    /// Deliveries that came settled.
+    pub presettled: u64,
+    /// Settled deliveries that were dropped, each copy counted.
+    pub dropped_presettled: u64,
+    /// Outcomes told to senders.
+    pub accepted: u64,
+    /// Outcomes told to senders.
+    pub rejected: u64,
+    /// Outcomes told to senders.
+    pub released: u64,
+    /// Outcomes told to senders.
+    pub modified: u64,
+}
+
+/// All of a shard but its driver.
+pub struct Core {
+    connections: KeyedSlab<ConnectionKey, Slot>,
+    links: KeyedSlab<LinkKey, RouterLink>,
+    addresses: AddressTable,
+    fan_outs: KeyedSlab<FanOutKey, FanOut>,
+    snapshot: Arc<Snapshot>,
+    pool: BufferPool,
+    now: Instant,
+    /// Connections with something to flush at the end of the turn.
+    dirty: Vec<ConnectionKey>,
+    /// Incoming links whose credit is to be looked at, at the end of the turn.
+    credit_due: Vec<LinkKey>,
+    /// Receivers that haven't granted credit yet, and when they count as destinations all the same.
+    graces: VecDeque<(Instant, LinkKey)>,
+    /// Outgoing links whose settled deliveries wait, and when that counts as congestion.
+    stalls: VecDeque<(Instant, LinkKey)>,
+    timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
+    next_tag: u64,
+    next_sequence: u64,
+    next_connection_id: u64,
+    next_link_id: u64,
+    counters: ShardCounters,
+}
+
+impl Core {
+    fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self {
+            connections: KeyedSlab::default(),
+            links: KeyedSlab::default(),
+            addresses: AddressTable::default(),
+            fan_outs: KeyedSlab::default(),
+            snapshot,
+            pool: BufferPool::default(),
+            now: Instant::default(),
+            dirty: Vec::new(),
+            credit_due: Vec::new(),
+            graces: VecDeque::new(),
+            stalls: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            next_tag: 0,
+            next_sequence: 0,
+            next_connection_id: 1,
+            next_link_id: 1,
+            counters: ShardCounters::default(),
+        }
+    }
+
+    /// Notes that a connection has something to flush at the end of the turn.
+    #[inline]
+    fn mark_dirty(&mut self, key: ConnectionKey) {
+        if let Some(slot) = self.connections.get_mut(key)
+            && !slot.dirty
+        {
+            slot.dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    /// What the shard has counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ShardCounters {
+        self.counters
+    }
+}

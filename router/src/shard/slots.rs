@@ -1,0 +1,243 @@
+//! The connections of a shard.
+
+use super::{Core, Peer};
+use crate::base::buffer::Output;
+use crate::base::id::{ConnectionKey, LinkKey};
+use crate::base::time::Instant;
+use crate::engine::{Connection, Settings, Side};
+use ringmain_codec::{Symbol, Value, Writer};
+use std::cmp::Reverse;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// What the configuration of a listener means for its connections, beside the engine's settings.
+#[derive(Clone, Debug)]
+pub struct ListenerSettings {
+    /// What our open says and our end keeps to.
+    pub engine: Settings,
+    /// The credit that a sender has at the most.
+    pub link_capacity: u32,
+    /// The largest message taken, in bytes; 0: any.
+    pub max_message_size: u64,
+    /// Whether annotations of routers are taken out of what comes.
+    pub strip_in: bool,
+    /// Whether annotations of routers are taken out of what goes.
+    pub strip_out: bool,
+    /// What the configuration adds to the open's properties: keys, and their encoded values.
+    pub open_properties: Vec<(String, Vec<u8>)>,
+}
+
+/// The settings of a listener as a shard keeps them.
+#[derive(Clone, Debug)]
+pub struct SharedSettings {
+    /// For the engine.
+    pub engine: Rc<Settings>,
+    /// All of them.
+    pub listener: Rc<ListenerSettings>,
+}
+
+impl SharedSettings {
+    /// Makes them ready to be shared by a shard's connections.
+    #[must_use]
+    pub fn new(settings: ListenerSettings) -> Self {
+        Self { engine: Rc::new(settings.engine.clone()), listener: Rc::new(settings) }
+    }
+}
+
+/// One connection.
+pub struct Slot {
+    /// Its number in logs, unique in the life of the router.
+    pub id: u64,
+    /// The protocol.
+    pub engine: Connection<Peer>,
+    /// What it has to send.
+    pub out: Output,
+    /// The beginning of a frame whose rest hasn't come yet.
+    pub partial: Vec<u8>,
+    /// Its listener's settings.
+    pub listener: Rc<ListenerSettings>,
+    /// Where it comes from.
+    pub address: SocketAddr,
+    /// The peer's container-id.
+    pub container: Box<str>,
+    /// Whether a send is under way.
+    pub sending: bool,
+    /// Whether it is in the list of those to flush.
+    pub dirty: bool,
+    /// Whether receiving is paused because its peer doesn't take what we send.
+    pub paused: bool,
+    /// Outgoing links that wait for the output to drain or a window to open.
+    pub blocked: Vec<LinkKey>,
+    /// The moment that its earliest entry among the timers stands for.
+    pub armed: Option<Instant>,
+    /// Whether its sessions and links have been dealt with: it is only waited for to go.
+    pub over: bool,
+    /// Whether the driver was told to close it.
+    pub closing: bool,
+}
+
+impl Core {
+    /// Makes a slot for an accepted connection.
+    pub(super) fn accept(&mut self, address: SocketAddr, settings: &SharedSettings) -> ConnectionKey {
+        let id = self.next_connection_id;
+        self.next_connection_id += 1;
+        let mut out = Output::new(self.pool.clone());
+        let mut engine = Connection::new(settings.engine.clone(), Side::Acceptor, self.now, &mut out);
+        engine.set_open_properties(open_properties(&settings.listener.open_properties, id));
+        let key = self.connections.insert(Slot {
+            id,
+            engine,
+            out,
+            partial: Vec::new(),
+            listener: settings.listener.clone(),
+            address,
+            container: Box::default(),
+            sending: false,
+            dirty: false,
+            paused: false,
+            blocked: Vec::new(),
+            armed: None,
+            over: false,
+            closing: false,
+        });
+        self.mark_dirty(key);
+        key
+    }
+
+    /// Puts a connection's next deadline among the timers, unless an earlier one is there already.
+    pub(super) fn arm(&mut self, key: ConnectionKey) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        let Some(deadline) = slot.engine.poll_timeout() else { return };
+        if slot.armed.is_none_or(|armed| deadline < armed) {
+            slot.armed = Some(deadline);
+            self.timers.push(Reverse((deadline, key)));
+        }
+    }
+
+    /// When the next timer is due.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let timer = self.timers.peek().map(|Reverse((deadline, _))| *deadline);
+        let grace = self.graces.front().map(|(deadline, _)| *deadline);
+        let stall = self.stalls.front().map(|(deadline, _)| *deadline);
+        [timer, grace, stall].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(super) fn expire_timers(&mut self) {
+        let now = self.now;
+        while let Some(&Reverse((deadline, key))) = self.timers.peek()
+            && deadline <= now
+        {
+            self.timers.pop();
+            let Some(slot) = self.connections.get_mut(key) else { continue };
+            if slot.armed != Some(deadline) {
+                continue;
+            }
+            slot.armed = None;
+            let event = slot.engine.handle_timeout(now, &mut slot.out);
+            self.mark_dirty(key);
+            if let Some(event) = event {
+                self.handle_event(key, event);
+            }
+        }
+        self.expire_graces();
+        self.expire_stalls();
+    }
+
+    /// Takes what the peer of a connection sent.
+    pub(super) fn recv(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        let now = self.now;
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        slot.engine.heard(now);
+        let mut rest = bytes;
+        if !slot.partial.is_empty() {
+            let mut unit = std::mem::take(&mut slot.partial);
+            rest = self.complete_unit(key, &mut unit, rest);
+            if unit.is_empty() {
+                // Its memory is kept only while frames straddle buffers.
+                if let Some(slot) = self.connections.get_mut(key)
+                    && !rest.is_empty()
+                {
+                    slot.partial = unit;
+                }
+            } else if let Some(slot) = self.connections.get_mut(key) {
+                slot.partial = unit;
+                return;
+            }
+        }
+        let consumed = self.recv_units(key, rest);
+        if let Some(slot) = self.connections.get_mut(key) {
+            let left = &rest[consumed..];
+            if left.is_empty() {
+                slot.partial = Vec::new();
+            } else {
+                slot.partial.extend_from_slice(left);
+            }
+        }
+        self.mark_dirty(key);
+    }
+
+    /// Adds to `unit`, the beginning of a frame, what completes it, and takes it. Returns what is left of
+    /// `rest`; `unit` is empty if it was completed.
+    fn complete_unit<'b>(&mut self, key: ConnectionKey, unit: &mut Vec<u8>, mut rest: &'b [u8]) -> &'b [u8] {
+        loop {
+            let Some(slot) = self.connections.get(key) else {
+                unit.clear();
+                return &[];
+            };
+            let wanted = slot.engine.unit_len(unit).saturating_sub(unit.len());
+            let taken = wanted.min(rest.len());
+            unit.extend_from_slice(&rest[..taken]);
+            rest = &rest[taken..];
+            let consumed = self.recv_units(key, unit);
+            unit.drain(..consumed);
+            if unit.is_empty() || rest.is_empty() {
+                return rest;
+            }
+        }
+    }
+
+    /// Takes all complete frames, and returns how many bytes they were.
+    fn recv_units(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
+        let now = self.now;
+        let mut consumed = 0;
+        loop {
+            let Some(slot) = self.connections.get_mut(key) else { return bytes.len() };
+            let progress = slot.engine.recv(&bytes[consumed..], now, &mut slot.out);
+            consumed += progress.consumed;
+            match progress.event {
+                Some(event) => self.handle_event(key, event),
+                None => return consumed,
+            }
+        }
+    }
+}
+
+/// The properties of an open: an encoded map of who we are, the connection's number, and what the
+/// configuration adds.
+fn open_properties(added: &[(String, Vec<u8>)], id: u64) -> Box<[u8]> {
+    let size: usize = added.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
+    let mut room = vec![0; size + 256];
+    let mut writer = Writer::new(&mut room);
+    let written = writer.map(|writer| {
+        writer.put(&Symbol("product"))?;
+        writer.put("ringmain")?;
+        writer.put(&Symbol("version"))?;
+        writer.put(env!("CARGO_PKG_VERSION"))?;
+        writer.put(&Symbol("qd.conn-id"))?;
+        // An int, as the existing routers have it.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+        writer.put(&(id as i32))?;
+        for (key, value) in added {
+            if let Ok(value) = Value::from_encoded(value) {
+                writer.put(&Symbol(key))?;
+                writer.put(&value)?;
+            }
+        }
+        Ok(())
+    });
+    match written {
+        Ok(()) => writer.written().into(),
+        Err(_) => Box::default(),
+    }
+}

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ringmain::cli::{Cli, Command, Exit};
+use ringmain::client;
 use ringmain::control::config::Config;
 use ringmain::control::router;
 use ringmain::log;
@@ -26,9 +27,8 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         None => run_router(&cli),
-        Some(Command::Send(_) | Command::Receive(_)) => {
-            Err("the clients aren't part of this build".to_owned())
-        }
+        Some(Command::Send(options)) => Ok(client::send(options).into()),
+        Some(Command::Receive(options)) => Ok(client::receive(options).into()),
     };
     // If nobody reads it, the rest of the log is lost: there is nowhere to say so.
     let _all_written = log::flush(LOG_PATIENCE);

@@ -1,7 +1,62 @@
 //! `ringmain send` and `ringmain receive`: small clients on the router's own codec and engine.
+//!
+//! ```text
+//! options -> send/receive (what is wanted) -> endpoint (the way to a link) -> wire (socket and engine)
+//! ```
+//!
+//! They wait with poll and run on one thread, so that they work on any Linux; a second thread waits for
+//! signals.
 
+mod endpoint;
+mod failure;
+mod interrupt;
+mod message;
 mod options;
+mod receive;
+mod send;
+mod show;
+mod summary;
 mod url;
+mod wire;
 
+#[cfg(test)]
+mod tests;
+
+pub use failure::Status;
 pub use options::{OutcomeChoice, Print, Property, ReceiveOptions, SendOptions, Timeout};
+pub use receive::receive;
+pub use send::send;
 pub use url::Target;
+
+use failure::Failure;
+use summary::Summary;
+
+/// Says on standard error, which scripts that read messages don't see, what went wrong and what was
+/// done, and gives back how the process is to end.
+fn conclude(
+    result: Result<(), Failure>,
+    finished: Status,
+    summary: Option<&Summary>,
+    rejection: Option<&str>,
+) -> Status {
+    let status = match &result {
+        Ok(()) => finished,
+        Err(Failure::Stopped) => Status::Unfinished,
+        Err(Failure::Failed(message)) => {
+            eprintln!("ringmain: {message}");
+            Status::Failed
+        }
+        Err(Failure::TimedOut(message)) => {
+            eprintln!("ringmain: {message}");
+            Status::Unfinished
+        }
+    };
+    // What never began needs no summing up.
+    let summary = summary.filter(|summary| status != Status::Failed || summary.messages > 0);
+    match (summary, rejection) {
+        (Some(summary), Some(reason)) => eprintln!("{summary}; first rejection: {reason}"),
+        (Some(summary), None) => eprintln!("{summary}"),
+        (None, _) => {}
+    }
+    status
+}

@@ -60,7 +60,7 @@ pub struct SendOptions {
     pub correlation_id: Option<String>,
 
     /// The body's content type
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = parse_symbol)]
     pub content_type: Option<String>,
 
     /// The message's priority
@@ -96,7 +96,7 @@ Exit status:
   0  every message was accepted (or, with --presettled, sent)
   1  no connection, refused, lost, or wrong usage
   2  some messages were rejected, released or modified
-  3  timed out";
+  3  timed out, or stopped by Ctrl-C before the end";
 
 /// Options of `ringmain receive`.
 #[derive(Args, Clone, Debug)]
@@ -229,6 +229,11 @@ fn parse_size(text: &str) -> Result<u64, String> {
         .checked_mul(1 << shift)
         .filter(|size| *size <= SIZE_MAX)
         .ok_or_else(|| format!("at most {SIZE_MAX} bytes (1G)"))
+}
+
+/// Takes ASCII only, as symbols consist of it (AMQP 1.0 §1.6.21).
+fn parse_symbol(text: &str) -> Result<String, String> {
+    if text.is_ascii() { Ok(text.to_owned()) } else { Err("expected ASCII characters only".to_owned()) }
 }
 
 #[cfg(test)]

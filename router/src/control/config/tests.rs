@@ -559,3 +559,52 @@ fn hosts_become_addresses_to_bind() {
     assert_eq!(bound("port: 1\nhost: [::]"), [("[::]:1".to_owned(), true)]);
     assert_eq!(bound("port: 0\nhost: 127.0.0.1"), [("127.0.0.1:0".to_owned(), false)]);
 }
+
+/// The pieces that files consist of, so that random files reach deep into the parser.
+const PIECES: [&str; 24] = [
+    "router",
+    "listener",
+    "address",
+    "log",
+    "connector",
+    "{",
+    "}",
+    ": {",
+    ":",
+    "port",
+    "pattern",
+    "openProperties",
+    "max-frame-size",
+    "module",
+    "#",
+    "\"a\"",
+    ",",
+    "[",
+    "]",
+    "\\u12",
+    "\n",
+    " ",
+    "5672",
+    "é",
+];
+
+proptest::proptest! {
+    /// Whatever the text: no panic, and each fault names a line of it.
+    #[test]
+    fn any_text_is_read_or_refused(
+        pieces in proptest::collection::vec(0..PIECES.len(), 0..60),
+        noise in ".{0,8}",
+        is_json in proptest::bool::ANY,
+    ) {
+        let mut text: String = pieces.iter().map(|piece| PIECES[*piece]).collect();
+        text.push_str(&noise);
+        let name = if is_json { "a.json" } else { "a.conf" };
+        if let Err(errors) = Config::parse(&text, name) {
+            let lines = u32::try_from(text.split('\n').count()).unwrap();
+            for error in errors.0 {
+                let line = error.line.unwrap();
+                proptest::prop_assert!((1..=lines).contains(&line), "{error} of {lines} lines in {text:?}");
+            }
+        }
+    }
+}

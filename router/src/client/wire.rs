@@ -1,0 +1,243 @@
+//! A connection of a client: the socket, the engine, and the loop that moves bytes between them.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::failure::Failure;
+use super::interrupt::interrupts;
+use super::url::Target;
+use crate::base::buffer::{BufferPool, Output};
+use crate::base::time::Instant;
+use crate::engine::settings::SaslPolicy;
+use crate::engine::{Connection, Event, Settings, Side};
+
+/// How long a TCP connection may take to be made where the user sets no time-out.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much is read at once.
+const READ_BYTES: usize = 256 * 1024;
+
+/// The largest frame that a client takes.
+const FRAME_BYTES_MAX: u32 = 64 * 1024;
+
+/// While so much waits to be sent, nothing is added to it.
+const BACKLOG_BYTES_MAX: usize = 256 * 1024;
+
+/// One end of a connection, with its socket.
+pub(super) struct Wire {
+    socket: TcpStream,
+    interrupts: UnixStream,
+    /// The engine's end.
+    pub(super) connection: Connection<()>,
+    /// What the engine has to say.
+    pub(super) out: Output,
+    /// Where the socket's bytes go first.
+    received: Box<[u8]>,
+    /// What came and isn't a whole frame yet.
+    input: Vec<u8>,
+    /// What goes to the socket now, from `sent` on.
+    sending: Vec<u8>,
+    sent: usize,
+    is_eof: bool,
+    started: std::time::Instant,
+}
+
+/// What a client makes of its connection.
+pub(super) trait User {
+    /// Something happened on the connection.
+    fn on_event(&mut self, event: Event<'_>, wire: &mut Wire) -> Result<(), Failure>;
+
+    /// Time to send what can be sent, and to look at the clock. Called before each wait. True if there is
+    /// more to send and [`Wire::has_room`] was all that stood against it.
+    fn on_turn(&mut self, wire: &mut Wire) -> Result<bool, Failure>;
+
+    /// The user wants it to stop; called for the first signal only.
+    fn on_interrupt(&mut self, wire: &mut Wire);
+
+    /// When `on_turn` is to be called if nothing happens before.
+    fn next_turn(&self) -> Option<Instant>;
+}
+
+impl Wire {
+    /// Connects and begins the conversation.
+    pub(super) fn connect(target: &Target, timeout: Option<Duration>) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::Failed(format!("can't connect to {target}: {error}"));
+        let interrupts = interrupts().map_err(failed)?;
+        let socket = connect_any(target, timeout.unwrap_or(CONNECT_TIMEOUT)).map_err(|error| {
+            if error.kind() == ErrorKind::TimedOut {
+                Failure::TimedOut(format!("can't connect to {target}: {error}"))
+            } else {
+                failed(error)
+            }
+        })?;
+        socket.set_nodelay(true).and_then(|()| socket.set_nonblocking(true)).map_err(failed)?;
+        let settings = Rc::new(Settings {
+            container_id: format!("ringmain-client-{}-{:08x}", std::process::id(), fastrand::u32(..)),
+            hostname: Some(target.host.clone()),
+            max_frame_size: FRAME_BYTES_MAX,
+            sasl: SaslPolicy::Required,
+            ..Settings::default()
+        });
+        let mut out = Output::new(BufferPool::default());
+        let connection = Connection::new(settings, Side::Initiator, Instant(0), &mut out);
+        Ok(Self {
+            socket,
+            interrupts,
+            connection,
+            out,
+            received: vec![0; READ_BYTES].into_boxed_slice(),
+            input: Vec::new(),
+            sending: Vec::new(),
+            sent: 0,
+            is_eof: false,
+            started: std::time::Instant::now(),
+        })
+    }
+
+    /// The time since the connection was made.
+    pub(super) fn now(&self) -> Instant {
+        Instant(0) + self.started.elapsed()
+    }
+
+    /// Whether more may be added to what waits to be sent.
+    pub(super) fn has_room(&self) -> bool {
+        self.out.pending() + (self.sending.len() - self.sent) < BACKLOG_BYTES_MAX
+    }
+
+    /// Runs the conversation to its end: both have closed, or the peer has closed the socket after we did.
+    pub(super) fn run(&mut self, user: &mut impl User) -> Result<(), Failure> {
+        let mut interrupts = 0;
+        loop {
+            let wants_room = user.on_turn(self)?;
+            self.connection.flush(&mut self.out);
+            self.write()?;
+            let is_all_sent = self.sent == self.sending.len() && self.out.pending() == 0;
+            if (self.connection.is_finished() && is_all_sent) || (self.is_eof && self.connection.is_closing())
+            {
+                return Ok(());
+            }
+            if self.is_eof {
+                return Err(Failure::Failed("the router closed the connection without a word".to_owned()));
+            }
+            // With room made, the next turn is due at once; the peer is listened to in between.
+            let next_turn = if wants_room && self.has_room() { Some(self.now()) } else { user.next_turn() };
+            self.wait(next_turn, is_all_sent).map_err(lost)?;
+            let signals = self.interrupts.read(&mut [0; 16]).unwrap_or(0);
+            if signals > 0 && interrupts == 0 {
+                user.on_interrupt(self);
+            }
+            interrupts += signals;
+            if interrupts > 1 {
+                return Err(Failure::Stopped);
+            }
+            self.read().map_err(lost)?;
+            self.take_events(user)?;
+            let now = self.now();
+            if let Some(event) = self.connection.handle_timeout(now, &mut self.out) {
+                user.on_event(event, self)?;
+            }
+        }
+    }
+
+    /// Waits for the socket, a signal, or the time at which something is due.
+    fn wait(&self, next_turn: Option<Instant>, is_all_sent: bool) -> io::Result<()> {
+        let wanted = if is_all_sent { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        let mut files = [PollFd::new(&self.socket, wanted), PollFd::new(&self.interrupts, PollFlags::IN)];
+        let deadline = [next_turn, self.connection.poll_timeout()].into_iter().flatten().min();
+        let timeout = deadline.map(|deadline| deadline.since(self.now()));
+        // A wait of more than an hour may as well be looked at in between.
+        let timeout = timeout.map(|timeout| timeout.min(Duration::from_secs(3600))).map(|timeout| Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(3600),
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        match poll(&mut files, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what is there, up to one buffer full.
+    fn read(&mut self) -> io::Result<()> {
+        match self.socket.read(&mut self.received) {
+            Ok(0) => self.is_eof = true,
+            Ok(length) => {
+                self.input.extend_from_slice(&self.received[..length]);
+                self.connection.heard(self.now());
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // Whatever it said before is worth more than how it hung up.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset && self.connection.is_closing() => {
+                self.is_eof = true;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Gives what came to the engine, and what that makes of it to the user.
+    fn take_events(&mut self, user: &mut impl User) -> Result<(), Failure> {
+        let mut input = std::mem::take(&mut self.input);
+        let mut done = 0;
+        loop {
+            let now = self.now();
+            let progress = self.connection.recv(&input[done..], now, &mut self.out);
+            done += progress.consumed;
+            match progress.event {
+                Some(event) => user.on_event(event, self)?,
+                None => break,
+            }
+        }
+        input.drain(..done);
+        self.input = input;
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        loop {
+            if self.sent == self.sending.len() {
+                if self.out.pending() == 0 {
+                    return Ok(());
+                }
+                self.sending = self.out.take_bytes();
+                self.sent = 0;
+            }
+            match self.socket.write(&self.sending[self.sent..]) {
+                Ok(count) => {
+                    self.sent += count;
+                    self.connection.spoke(self.now());
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The peer has hung up; what it said before that is still to be read.
+                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                    self.out.clear();
+                    self.sending.clear();
+                    self.sent = 0;
+                    return Ok(());
+                }
+                Err(error) => return Err(lost(error)),
+            }
+        }
+    }
+}
+
+fn lost(error: io::Error) -> Failure {
+    Failure::Failed(format!("the connection is lost: {error}"))
+}
+
+/// Tries the addresses of the host one after the other.
+fn connect_any(target: &Target, timeout: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
+    for address in (target.host.as_str(), target.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

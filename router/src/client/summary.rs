@@ -147,7 +147,6 @@ mod tests {
             bytes: 10,
             elapsed: Duration::from_micros(10),
             outcomes: Outcomes { presettled: 1, ..Outcomes::default() },
-            ..summary
         };
         assert_eq!(one.to_string(), "received 1 message, 10 B: 1 presettled");
     }

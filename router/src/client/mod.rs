@@ -53,10 +53,15 @@ fn conclude(
     };
     // What never began needs no summing up.
     let summary = summary.filter(|summary| status != Status::Failed || summary.messages > 0);
-    match (summary, rejection) {
-        (Some(summary), Some(reason)) => eprintln!("{summary}; first rejection: {reason}"),
-        (Some(summary), None) => eprintln!("{summary}"),
-        (None, _) => {}
+    if let Some(summary) = summary {
+        // In one piece: two clients may share a terminal.
+        let mut line = summary.to_string();
+        if let Some(reason) = rejection {
+            line.push_str("; first rejection: ");
+            line.push_str(reason);
+        }
+        line.push('\n');
+        eprint!("{line}");
     }
     status
 }

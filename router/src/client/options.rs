@@ -15,8 +15,8 @@ const SIZE_MAX: u64 = 1 << 30;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = SEND_HELP)]
 pub struct SendOptions {
-    /// Where to: amqp://HOST[:PORT]/ADDRESS
-    #[arg(value_name = "URL/ADDRESS")]
+    /// Where to.
+    #[arg(value_name = "URL/ADDRESS", help = "Where to: amqp://HOST[:PORT]/ADDRESS")]
     pub target: Target,
 
     /// How many messages
@@ -102,8 +102,8 @@ Exit status:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = RECEIVE_HELP)]
 pub struct ReceiveOptions {
-    /// Where from: amqp://HOST[:PORT]/ADDRESS
-    #[arg(value_name = "URL/ADDRESS")]
+    /// Where from.
+    #[arg(value_name = "URL/ADDRESS", help = "Where from: amqp://HOST[:PORT]/ADDRESS")]
     pub target: Target,
 
     /// Stop after so many messages; without it, go on until Ctrl-C

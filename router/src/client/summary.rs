@@ -6,6 +6,9 @@ use core::time::Duration;
 use super::options::OutcomeChoice;
 use ringmain_codec::DeliveryState;
 
+/// The shortest time over which a rate is shown, in seconds.
+const RATE_SECONDS_MIN: f64 = 0.01;
+
 /// What became of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Outcomes {
@@ -75,8 +78,8 @@ impl fmt::Display for Summary {
         let plural = if self.messages == 1 { "" } else { "s" };
         write!(f, "{} {} message{plural}, {}", self.verb, self.messages, Bytes(self.bytes as f64))?;
         let seconds = self.elapsed.as_secs_f64();
-        // The rate of a single message says nothing.
-        if self.messages > 1 && seconds > 0.0 {
+        // A few messages are over too soon for a rate to mean anything.
+        if seconds >= RATE_SECONDS_MIN {
             write!(
                 f,
                 " in {seconds:.2} s ({:.0} messages/s, {}/s)",
@@ -142,8 +145,8 @@ mod tests {
             verb: "received",
             messages: 1,
             bytes: 10,
+            elapsed: Duration::from_micros(10),
             outcomes: Outcomes { presettled: 1, ..Outcomes::default() },
-            ..summary
         };
         assert_eq!(one.to_string(), "received 1 message, 10 B: 1 presettled");
     }

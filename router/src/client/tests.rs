@@ -284,7 +284,7 @@ fn waiting_in_vain_gives_status_3() {
     assert_eq!(run(Script::Mute, "ringmain send URL/a -t 0.2").0, Status::Unfinished);
     assert_eq!(run(Script::Mute, "ringmain receive URL/a -t 0.2").0, Status::Unfinished);
     let give = Script::Give { count: 2, body: hello(), settled: false };
-    assert_eq!(run(give, "ringmain receive URL/a -n 3 -t 0.2").0, Status::Unfinished);
+    assert_eq!(run(give, "ringmain receive URL/a -n 3 -t 0.2 --print none").0, Status::Unfinished);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn exactly_the_messages_asked_for_are_taken() {
 fn outcomes_are_given_as_asked() {
     for (word, name) in [("reject", "rejected"), ("release", "released"), ("modify", "modified")] {
         let give = Script::Give { count: 3, body: hello(), settled: false };
-        let (status, seen) = run(give, &format!("ringmain receive URL/x -n 3 --outcome {word} --print full"));
+        let (status, seen) = run(give, &format!("ringmain receive URL/x -n 3 --outcome {word} --print none"));
         assert_eq!((status, seen.states), (Status::Done, vec![name; 3]));
     }
 }

@@ -89,7 +89,8 @@ impl TryFrom<TcpStream> for UringSocket {
 /// Moves the bytes of one shard through an io_uring. It stays on the thread that made it.
 pub struct UringDriver {
     ring: Ring,
-    buffers: Option<BufferRing>,
+    /// After `ring`, so that it is dropped after it.
+    buffers: BufferRing,
     /// By the index of their keys.
     connections: Vec<Option<Connection>>,
     listeners: Vec<Option<Listener>>,
@@ -105,6 +106,12 @@ pub struct UringDriver {
     now: Instant,
 }
 
+/// The connection of `key`, unless it has gone. (A function of the field alone, so that the ring can be used
+/// with it.)
+fn find(connections: &mut [Option<Connection>], key: ConnectionKey) -> Option<&mut Connection> {
+    connections.get_mut(key.0.index as usize)?.as_mut().filter(|connection| connection.key == key)
+}
+
 impl UringDriver {
     /// Makes a driver for this thread, and touches all of its memory.
     ///
@@ -115,7 +122,7 @@ impl UringDriver {
         let buffers = BufferRing::new(&ring, sizes.buffer_size, sizes.buffer_count)?;
         let mut driver = Self {
             ring,
-            buffers: Some(buffers),
+            buffers,
             connections: Vec::new(),
             listeners: Vec::new(),
             starved: VecDeque::new(),
@@ -137,23 +144,9 @@ impl UringDriver {
         unsafe { self.ring.push(entry, Op::global(Kind::Wake)) };
     }
 
-    fn buffers(&self) -> &BufferRing {
-        self.buffers.as_ref().expect("only drop takes the buffers away")
-    }
-
-    fn buffers_mut(&mut self) -> &mut BufferRing {
-        self.buffers.as_mut().expect("only drop takes the buffers away")
-    }
-
-    fn connection(&mut self, key: ConnectionKey) -> Option<&mut Connection> {
-        let place = self.connections.get_mut(key.0.index as usize)?;
-        place.as_mut().filter(|connection| connection.key == key)
-    }
-
     /// Starts what the connection's state asks for.
     fn advance(&mut self, key: ConnectionKey) {
-        let place = self.connections.get_mut(key.0.index as usize);
-        if let Some(connection) = place.and_then(Option::as_mut).filter(|connection| connection.key == key) {
+        if let Some(connection) = find(&mut self.connections, key) {
             connection.advance(&mut self.ring, &mut self.scratch);
         }
     }
@@ -189,9 +182,7 @@ impl UringDriver {
             }
         }
         while let Some(&(until, key)) = self.lingering.front() {
-            let place = self.connections.get_mut(key.0.index as usize);
-            let connection = place.and_then(Option::as_mut).filter(|connection| connection.key == key);
-            match connection {
+            match find(&mut self.connections, key) {
                 Some(connection) if until <= now => connection.hurry(&mut self.ring),
                 Some(_) => break,
                 None => {}
@@ -203,13 +194,11 @@ impl UringDriver {
     /// Starts receiving again where buffers had run out: as many connections as there are buffers, so
     /// that a crowd doesn't run for one buffer.
     fn feed_starved(&mut self) {
-        let mut free = self.buffers().free();
+        let mut free = self.buffers.free();
         while free > 0
             && let Some(key) = self.starved.pop_front()
         {
-            let place = self.connections.get_mut(key.0.index as usize);
-            let Some(connection) = place.and_then(Option::as_mut).filter(|connection| connection.key == key)
-            else {
+            let Some(connection) = find(&mut self.connections, key) else {
                 continue;
             };
             connection.is_queued = false;
@@ -268,11 +257,11 @@ impl UringDriver {
     ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
         let length = u32::try_from(entry.result()).unwrap_or(0);
         // Some kernels name a buffer although nothing was received.
-        let buffer = cqueue::buffer_select(entry.flags()).map(|id| self.buffers_mut().take(id, length));
+        let buffer = cqueue::buffer_select(entry.flags()).map(|id| self.buffers.take(id, length));
         let has_ended = !cqueue::more(entry.flags());
-        let Some(connection) = self.connection(key) else {
+        let Some(connection) = find(&mut self.connections, key) else {
             debug_assert!(false, "a connection goes only after its receive");
-            buffer.into_iter().for_each(|buffer| self.buffers_mut().release(buffer));
+            buffer.into_iter().for_each(|buffer| self.buffers.release(buffer));
             return None;
         };
         let is_open = connection.phase == Phase::Open;
@@ -285,7 +274,7 @@ impl UringDriver {
             if is_open {
                 return Some(Completion::Received { connection: key, buffer });
             }
-            self.buffers_mut().release(buffer);
+            self.buffers.release(buffer);
             return None;
         }
         let mut ended = None;
@@ -296,6 +285,7 @@ impl UringDriver {
             }
             libc::ENOBUFS if has_ended => {
                 connection.receive = Receive::Starved;
+                self.buffers.on_starvation();
                 if !connection.is_queued && is_open {
                     connection.is_queued = true;
                     self.starved.push_back(key);
@@ -307,7 +297,7 @@ impl UringDriver {
                 ended = Some(Some(io::Error::from_raw_os_error(error)));
             }
         }
-        buffer.into_iter().for_each(|buffer| self.buffers_mut().release(buffer));
+        buffer.into_iter().for_each(|buffer| self.buffers.release(buffer));
         self.advance(key);
         match ended {
             Some(error) if is_open => Some(Completion::ReceiveEnded { connection: key, error }),
@@ -320,7 +310,7 @@ impl UringDriver {
         key: ConnectionKey,
         entry: &cqueue::Entry,
     ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let connection = self.connection(key)?;
+        let connection = find(&mut self.connections, key)?;
         connection.watch = Under::Idle;
         let mut completion = None;
         // Unless it is paused, the receive reports the end, after the bytes that came before it.
@@ -341,8 +331,7 @@ impl UringDriver {
         key: ConnectionKey,
         result: i32,
     ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let place = self.connections.get_mut(key.0.index as usize)?;
-        let connection = place.as_mut().filter(|connection| connection.key == key)?;
+        let connection = find(&mut self.connections, key)?;
         let sending = connection.sending.as_mut()?;
         match sending.complete(result) {
             Progress::More => {
@@ -359,9 +348,7 @@ impl UringDriver {
     }
 
     fn on_drain(&mut self, key: ConnectionKey, result: i32) {
-        let place = self.connections.get_mut(key.0.index as usize);
-        let Some(connection) = place.and_then(Option::as_mut).filter(|connection| connection.key == key)
-        else {
+        let Some(connection) = find(&mut self.connections, key) else {
             return;
         };
         if result > 0 && connection.phase == Phase::Draining(Under::Way) {
@@ -446,22 +433,21 @@ impl Driver for UringDriver {
     }
 
     fn pause_receiving(&mut self, key: ConnectionKey) {
-        if let Some(connection) = self.connection(key) {
+        if let Some(connection) = find(&mut self.connections, key) {
             connection.paused = true;
             self.advance(key);
         }
     }
 
     fn resume_receiving(&mut self, key: ConnectionKey) {
-        if let Some(connection) = self.connection(key) {
+        if let Some(connection) = find(&mut self.connections, key) {
             connection.paused = false;
             self.advance(key);
         }
     }
 
     fn send(&mut self, key: ConnectionKey, chunks: Chunks) {
-        let place = self.connections.get_mut(key.0.index as usize);
-        let connection = place.and_then(Option::as_mut).filter(|connection| connection.key == key);
+        let connection = find(&mut self.connections, key);
         let connection = connection.expect("a send names an open connection");
         assert!(connection.sending.is_none(), "one send at a time");
         let mut sending = Sending::new(chunks);
@@ -482,7 +468,7 @@ impl Driver for UringDriver {
 
     fn close(&mut self, key: ConnectionKey) {
         let until = self.now + LINGER;
-        let Some(connection) = self.connection(key) else { return };
+        let Some(connection) = find(&mut self.connections, key) else { return };
         if connection.phase == Phase::Open {
             connection.phase = Phase::Stopping;
             self.advance(key);
@@ -494,6 +480,7 @@ impl Driver for UringDriver {
         loop {
             self.expire(self.now);
             self.feed_starved();
+            self.buffers.offer();
             let until = deadline.into_iter().chain(self.next_own_deadline()).min();
             self.ring.submit_and_wait(self.plan_wait(until))?;
             self.now = clock::monotonic();
@@ -517,11 +504,11 @@ impl Driver for UringDriver {
     }
 
     fn bytes<'a>(&'a self, buffer: &'a ReceivedBuffer) -> &'a [u8] {
-        self.buffers().bytes(buffer)
+        self.buffers.bytes(buffer)
     }
 
     fn release(&mut self, buffer: ReceivedBuffer) {
-        self.buffers_mut().release(buffer);
+        self.buffers.release(buffer);
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
@@ -549,7 +536,7 @@ impl Drop for UringDriver {
             std::mem::forget(std::mem::take(&mut self.listeners));
             std::mem::forget(std::mem::take(&mut self.scratch));
             std::mem::forget(Arc::clone(&self.waker));
-            self.buffers.take().into_iter().for_each(BufferRing::leak);
+            self.buffers.leak();
         }
     }
 }

@@ -43,6 +43,9 @@ pub const CHUNKS_PER_SEND_MAX: usize = 16;
 /// The window that we announce to the session's peer is what is left of it, in frames.
 pub const SESSION_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
+/// What a piece of payload that is held costs beside its bytes; a session is charged for it too.
+pub const PIECE_OVERHEAD_BYTES: usize = 192;
+
 /// The window announced to a peer is at least this many frames while nothing of its session is held.
 pub const SESSION_WINDOW_FRAMES_MIN: u32 = 8;
 

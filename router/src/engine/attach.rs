@@ -293,7 +293,9 @@ impl<D: Copy + Default> Connection<D> {
         out: &mut Output,
     ) -> bool {
         let frame_max = self.peer.max_frame_size;
-        if self.is_silent() || self.link(link).is_none_or(|link| link.state == LinkState::DetachSent) {
+        if !self.may_write(link.channel)
+            || self.link(link).is_none_or(|link| link.state == LinkState::DetachSent)
+        {
             return false;
         }
         self.flush_session(link.channel, out);

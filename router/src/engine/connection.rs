@@ -77,6 +77,8 @@ pub struct Connection<D> {
     open_properties: Box<[u8]>,
     /// Whether nothing but a close may be written any more.
     silent: bool,
+    /// Whether the peer has had its time: the socket goes now, whatever is still to be sent.
+    given_up: bool,
 }
 
 impl<D: Copy + Default> Connection<D> {
@@ -102,6 +104,7 @@ impl<D: Copy + Default> Connection<D> {
             closing_since: None,
             open_properties: Box::default(),
             silent: false,
+            given_up: false,
         };
         match (side, connection.settings.sasl) {
             (Side::Acceptor, SaslPolicy::Optional | SaslPolicy::Required) => {}
@@ -132,6 +135,13 @@ impl<D: Copy + Default> Connection<D> {
         self.close_received && self.close_sent
     }
 
+    /// Whether the peer has had its time to take our last words and to answer: the socket can be closed
+    /// whatever is still to be sent.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.given_up
+    }
+
     /// Whether we have said our last word: what is in the output is all that will ever be sent.
     #[must_use]
     pub fn is_closing(&self) -> bool {
@@ -148,10 +158,10 @@ impl<D: Copy + Default> Connection<D> {
             let before = rest;
             let step = match self.stage {
                 Stage::Discard => return Progress { consumed: input.len(), event: None },
-                Stage::Header => self.recv_header(rest, out),
-                Stage::HeaderAfterSasl => self.recv_header_after_sasl(rest, out),
-                Stage::Sasl(state) => self.recv_sasl(state, rest, out),
-                Stage::Frames => self.recv_frame(rest, out),
+                Stage::Header => self.recv_header(rest, now, out),
+                Stage::HeaderAfterSasl => self.recv_header_after_sasl(rest, now, out),
+                Stage::Sasl(state) => self.recv_sasl(state, rest, now, out),
+                Stage::Frames => self.recv_frame(rest, now, out),
             };
             match step {
                 Ok(Some((event, left))) => {
@@ -173,11 +183,11 @@ impl<D: Copy + Default> Connection<D> {
         }
     }
 
-    fn recv_header<'b>(&mut self, input: &'b [u8], out: &mut Output) -> Step<'b> {
+    fn recv_header<'b>(&mut self, input: &'b [u8], now: Instant, out: &mut Output) -> Step<'b> {
         let header = match ProtocolHeader::decode(input) {
             Ok(None) => return Ok(None),
             Ok(Some(header)) => header,
-            Err(malformed) => return Ok(Some((Some(self.refuse_header(malformed.into(), out)), &[]))),
+            Err(malformed) => return Ok(Some((Some(self.refuse_header(malformed.into(), now, out)), &[]))),
         };
         let rest = &input[ProtocolHeader::LEN..];
         let sasl_required = self.settings.sasl == SaslPolicy::Required;
@@ -203,7 +213,7 @@ impl<D: Copy + Default> Connection<D> {
                         header.id, header.major, header.minor, header.revision
                     ),
                 );
-                return Ok(Some((Some(self.refuse_header(fault, out)), &[])));
+                return Ok(Some((Some(self.refuse_header(fault, now, out)), &[])));
             }
         }
         Ok(Some((None, rest)))
@@ -211,7 +221,7 @@ impl<D: Copy + Default> Connection<D> {
 
     /// Answers a protocol header that isn't served with one that is, after which the socket is closed
     /// (§2.2).
-    fn refuse_header(&mut self, fault: Fault, out: &mut Output) -> Event<'static> {
+    fn refuse_header(&mut self, fault: Fault, now: Instant, out: &mut Output) -> Event<'static> {
         if self.side == Side::Acceptor {
             let served = match self.settings.sasl {
                 SaslPolicy::Required => ProtocolHeader::SASL,
@@ -219,20 +229,20 @@ impl<D: Copy + Default> Connection<D> {
             };
             write::bytes(out, &served.to_bytes());
         }
-        self.give_up();
+        self.end_silently(now);
         Event::Closed(Cause::Ours(fault))
     }
 
-    fn recv_header_after_sasl<'b>(&mut self, input: &'b [u8], out: &mut Output) -> Step<'b> {
+    fn recv_header_after_sasl<'b>(&mut self, input: &'b [u8], now: Instant, out: &mut Output) -> Step<'b> {
         let header = match ProtocolHeader::decode(input) {
             Ok(None) => return Ok(None),
             Ok(Some(header)) => header,
-            Err(malformed) => return Ok(Some((Some(self.refuse_header(malformed.into(), out)), &[]))),
+            Err(malformed) => return Ok(Some((Some(self.refuse_header(malformed.into(), now, out)), &[]))),
         };
         if header != ProtocolHeader::AMQP {
             let fault =
                 Fault::new(Condition::NOT_IMPLEMENTED, "only AMQP 1.0.0 is served behind the SASL layer");
-            return Ok(Some((Some(self.refuse_header(fault, out)), &[])));
+            return Ok(Some((Some(self.refuse_header(fault, now, out)), &[])));
         }
         self.stage = Stage::Frames;
         if self.side == Side::Acceptor {
@@ -241,16 +251,22 @@ impl<D: Copy + Default> Connection<D> {
         Ok(Some((None, &input[ProtocolHeader::LEN..])))
     }
 
-    fn recv_sasl<'b>(&mut self, state: SaslState, input: &'b [u8], out: &mut Output) -> Step<'b> {
+    fn recv_sasl<'b>(
+        &mut self,
+        state: SaslState,
+        input: &'b [u8],
+        now: Instant,
+        out: &mut Output,
+    ) -> Step<'b> {
         // The layer has no close: what is wrong in it ends the connection without a word.
         let (frame, rest) = match split_frame(input, FRAME_BEFORE_OPEN_MAX) {
             Ok(None) => return Ok(None),
             Ok(Some(split)) => split,
-            Err(malformed) => return Ok(Some((Some(self.fail_silently(malformed.into())), &[]))),
+            Err(malformed) => return Ok(Some((Some(self.fail_silently(malformed.into(), now)), &[]))),
         };
         if frame.kind != FrameKind::Sasl {
             let fault = Fault::new(Condition::FRAMING_ERROR, "an AMQP frame came inside the SASL layer");
-            return Ok(Some((Some(self.fail_silently(fault)), &[])));
+            return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
         }
         let step = sasl::recv(state, frame.body, self.settings.hostname.as_deref(), out);
         match step {
@@ -262,28 +278,29 @@ impl<D: Copy + Default> Connection<D> {
                     self.send_open(out);
                 }
             }
-            Ok(SaslStep::Failed(fault)) => return Ok(Some((Some(self.fail_silently(fault)), &[]))),
+            Ok(SaslStep::Failed(fault)) => return Ok(Some((Some(self.fail_silently(fault, now)), &[]))),
             Err(Violation::Connection(fault) | Violation::Session(_, fault) | Violation::Link(_, fault)) => {
-                return Ok(Some((Some(self.fail_silently(fault)), &[])));
+                return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
             }
         }
         Ok(Some((None, rest)))
     }
 
-    fn fail_silently(&mut self, fault: Fault) -> Event<'static> {
-        self.give_up();
+    fn fail_silently(&mut self, fault: Fault, now: Instant) -> Event<'static> {
+        self.end_silently(now);
         Event::Closed(Cause::Ours(fault))
     }
 
     /// Nothing more is said or understood.
-    fn give_up(&mut self) {
+    fn end_silently(&mut self, now: Instant) {
         self.stage = Stage::Discard;
         self.close_sent = true;
         self.close_received = true;
+        self.closing_since.get_or_insert(now);
     }
 
     #[inline]
-    fn recv_frame<'b>(&mut self, input: &'b [u8], out: &mut Output) -> Step<'b> {
+    fn recv_frame<'b>(&mut self, input: &'b [u8], now: Instant, out: &mut Output) -> Step<'b> {
         let frame_max = if self.open_received { self.settings.max_frame_size } else { FRAME_BEFORE_OPEN_MAX };
         let Some((frame, rest)) = split_frame(input, frame_max)? else { return Ok(None) };
         if frame.kind != FrameKind::Amqp {
@@ -321,7 +338,7 @@ impl<D: Copy + Default> Connection<D> {
             }
             Performative::Detach(detach) => self.recv_detach(frame.channel, &detach, out)?,
             Performative::End(end) => self.recv_end(frame.channel, &end, out)?,
-            Performative::Close(close) => Some(self.recv_close(&close, out)),
+            Performative::Close(close) => Some(self.recv_close(&close, now, out)),
         };
         Ok(Some((event, rest)))
     }
@@ -428,10 +445,11 @@ impl<D: Copy + Default> Connection<D> {
         }
     }
 
-    fn recv_close<'b>(&mut self, close: &Close<'b>, out: &mut Output) -> Event<'b> {
+    fn recv_close<'b>(&mut self, close: &Close<'b>, now: Instant, out: &mut Output) -> Event<'b> {
         let was_ours = self.close_sent;
         self.close_received = true;
         self.stage = Stage::Discard;
+        self.closing_since.get_or_insert(now);
         if !was_ours {
             self.send_open(out);
             self.flush(out);
@@ -457,7 +475,7 @@ impl<D: Copy + Default> Connection<D> {
             self.close_sent = true;
             self.closing_since = Some(now);
         } else {
-            self.give_up();
+            self.end_silently(now);
         }
     }
 
@@ -504,7 +522,7 @@ impl<D: Copy + Default> Connection<D> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         if let Some(since) = self.closing_since {
-            return Some(since + CLOSE_TIMEOUT);
+            return (!self.given_up).then(|| since + CLOSE_TIMEOUT);
         }
         let handshake = if self.open_received {
             None
@@ -522,7 +540,7 @@ impl<D: Copy + Default> Connection<D> {
     /// Does what time demands: an empty frame, or the end of a connection that is silent for too long.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Output) -> Option<Event<'static>> {
         if self.closing_since.is_some_and(|since| now >= since + CLOSE_TIMEOUT) {
-            self.give_up();
+            self.given_up = true;
             return None;
         }
         if self.close_sent {

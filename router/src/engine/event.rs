@@ -68,21 +68,22 @@ pub enum Event<'b> {
         /// The peer's performative.
         attach: Attach<'b>,
     },
-    /// The peer's flow changed a link on which we send: its credit, a drain, or a request to answer.
+    /// The peer's flow changed a link on which we send: its credit, a drain, or a request to answer. Like any
+    /// flow it may have opened the session's window too: ask `take_window_opened`.
     Flow {
         /// The link.
         link: LinkRef,
         /// What its user stored with it.
         user: Option<Key>,
     },
-    /// The peer, which sends on this link, has used or given up credit by a flow.
+    /// The peer, which sends on this link, has used or given up credit by a flow. Ask `take_window_opened`.
     SenderFlow {
         /// The link.
         link: LinkRef,
         /// What its user stored with it.
         user: Option<Key>,
     },
-    /// The window of a session on which we send has opened.
+    /// The window of a session on which we send has opened. Ask `take_window_opened`.
     WindowOpened(Channel),
     /// A transfer frame.
     Transfer(Arrived<'b>),

@@ -179,6 +179,19 @@ impl<D> Session<D> {
         Ok(())
     }
 
+    /// Takes the number of a delivery that nobody will look at.
+    pub(super) fn pass_over_delivery_id(&mut self, transfer: &Transfer<'_>) {
+        let Some(delivery_id) = transfer.delivery_id.map(Serial) else { return };
+        if !self.incoming_numbered {
+            self.incoming = SerialMap::starting_at(delivery_id);
+            self.incoming_numbered = true;
+        }
+        // A frame that goes on with a delivery may repeat its number.
+        if delivery_id == self.incoming.next() {
+            self.incoming.skip();
+        }
+    }
+
     /// Takes the unsettled deliveries of one link out, in the order of their numbers.
     pub(super) fn take_unsettled(&mut self, link: LinkRef, outgoing: bool) -> Vec<(Serial, D)>
     where
@@ -216,6 +229,13 @@ impl<D: Copy + Default> Connection<D> {
         };
         let ending = self.session(channel).is_none_or(|session| session.state == SessionState::EndSent);
         Ok((!ending).then_some(channel))
+    }
+
+    /// Whether frames of a session may still be written: after our end, or our close, none is (§2.5.5).
+    #[inline]
+    pub(super) fn may_write(&self, channel: Channel) -> bool {
+        !self.is_silent()
+            && self.session(channel).is_some_and(|session| session.state != SessionState::EndSent)
     }
 
     /// Notes that a session has something to flush.
@@ -336,26 +356,19 @@ impl<D: Copy + Default> Connection<D> {
             if flow.echo {
                 self.write_session_flow(channel, out);
             }
-            if !opened {
-                return Ok(None);
-            }
-            if let Some(session) = self.session_mut(channel) {
-                session.window_wanted = false;
-            }
-            return Ok(Some(Event::WindowOpened(channel)));
+            return Ok(opened.then_some(Event::WindowOpened(channel)));
         };
         let handle = session.handle_of(channel, remote_handle, "flow")?;
         let Some(link) = session.link_mut(handle) else { return Ok(None) };
         if link.state == LinkState::DetachSent {
-            return Ok(None);
+            // Its session part holds all the same (§2.7.4).
+            return Ok(opened.then_some(Event::WindowOpened(channel)));
         }
         let user = link.user;
         let link_ref = LinkRef { channel, handle };
         match link.role {
             Role::Sender => {
                 link.recv_receiver_flow(flow);
-                // The opening of the window concerns all links of the session; the flow's user looks at
-                // all of them when it sees `window_wanted`.
                 Ok(Some(Event::Flow { link: link_ref, user }))
             }
             Role::Receiver => {
@@ -380,7 +393,7 @@ impl<D: Copy + Default> Connection<D> {
     }
 
     fn write_session_flow(&mut self, channel: Channel, out: &mut Output) {
-        if self.is_silent() {
+        if !self.may_write(channel) {
             return;
         }
         let frame_max = self.peer.max_frame_size;
@@ -395,7 +408,7 @@ impl<D: Copy + Default> Connection<D> {
 
     /// Writes the flow state of a link as it is; `available` is what waits to be sent on it.
     pub(super) fn write_link_flow(&mut self, link: LinkRef, available: u32, out: &mut Output) {
-        if self.is_silent() {
+        if !self.may_write(link.channel) {
             return;
         }
         let frame_max = self.peer.max_frame_size;
@@ -438,7 +451,7 @@ impl<D: Copy + Default> Connection<D> {
     }
 
     pub(super) fn flush_session(&mut self, channel: Channel, out: &mut Output) {
-        if self.is_silent() {
+        if !self.may_write(channel) {
             return;
         }
         let frame_max = self.peer.max_frame_size;

@@ -10,7 +10,6 @@ use super::delivery::{
 };
 use super::event::{Arrived, Event, LinkRef};
 use super::link::{Credit, LinkState, Sending};
-use super::session::SessionState;
 use super::violation::Violation;
 use super::write;
 use crate::base::buffer::Output;
@@ -34,7 +33,10 @@ impl<D: Copy + Default> Connection<D> {
                 "a transfer came though the incoming-window is used up",
             ));
         }
-        let refresh = session.flow.wants_refresh();
+        if session.flow.wants_refresh() {
+            self.mark_dirty(channel);
+        }
+        let Some(session) = self.session_mut(channel) else { return Ok(None) };
         let handle = session.handle_of(channel, transfer.handle, "transfer")?;
         let link_ref = LinkRef { channel, handle };
         let Some(link) = session.link_mut(handle) else { return Ok(None) };
@@ -47,18 +49,17 @@ impl<D: Copy + Default> Connection<D> {
         }
         let detached = link.state == LinkState::DetachSent;
         let user = link.user;
+        if detached {
+            // The peer doesn't know of our detach yet: what it still sends is passed over (§2.6.4). Its
+            // numbering goes on all the same.
+            session.pass_over_delivery_id(transfer);
+            return Ok(None);
+        }
         let first = link.receiving.is_none();
         if first {
             session.recv_delivery_id(channel, transfer)?;
         }
         // From here on the delivery's number is taken, whatever becomes of it.
-        if detached {
-            // The peer doesn't know of our detach yet: what it still sends is passed over (§2.6.4).
-            if first && transfer.delivery_id.is_some() {
-                session.incoming.skip();
-            }
-            return Ok(None);
-        }
         let Some(link) = session.link_mut(handle) else { return Ok(None) };
         let receiving = match link.recv_transfer(link_ref, transfer, payload.len()) {
             Ok(receiving) => receiving,
@@ -95,9 +96,6 @@ impl<D: Copy + Default> Connection<D> {
             state: transfer.state,
             payload,
         };
-        if refresh {
-            self.mark_dirty(channel);
-        }
         Ok(Some(Event::Transfer(arrived)))
     }
 
@@ -145,7 +143,7 @@ impl<D: Copy + Default> Connection<D> {
     /// and the session's window is open.
     #[inline]
     pub fn take_credit(&mut self, link: LinkRef) -> Option<Credit> {
-        if self.is_silent() {
+        if !self.may_write(link.channel) {
             return None;
         }
         let session = self.session_mut(link.channel)?;
@@ -198,7 +196,7 @@ impl<D: Copy + Default> Connection<D> {
     pub fn send_payload(&mut self, link: LinkRef, mut payload: &[u8], more: bool, out: &mut Output) -> Sent {
         let frame_max = self.peer.max_frame_size;
         let mut sent = Sent { consumed: 0, complete: false };
-        if self.is_silent() {
+        if !self.may_write(link.channel) {
             return sent;
         }
         let Some(session) = self.session_mut(link.channel) else { return sent };
@@ -231,7 +229,7 @@ impl<D: Copy + Default> Connection<D> {
     /// Gives the delivery under way up. If some of it has gone, the peer is told to forget it. Returns
     /// whether the frame for that has gone (or none was due); it needs the session's window like any other.
     pub fn abort_delivery(&mut self, link: LinkRef, out: &mut Output) -> bool {
-        if self.is_silent() {
+        if !self.may_write(link.channel) {
             return true;
         }
         let frame_max = self.peer.max_frame_size;
@@ -306,14 +304,11 @@ impl<D: Copy + Default> Connection<D> {
         state: Option<&DeliveryState<'_>>,
         out: &mut Output,
     ) {
-        if self.is_silent() {
+        if !self.may_write(channel) {
             return;
         }
         let frame_max = self.peer.max_frame_size;
         let Some(session) = self.session_mut(channel) else { return };
-        if session.state == SessionState::EndSent {
-            return;
-        }
         let slot = match role {
             Role::Receiver => &mut session.pending_as_receiver,
             Role::Sender => &mut session.pending_as_sender,

@@ -13,7 +13,7 @@ use super::forward::Outgoing;
 use super::links::RouterLink;
 use super::{Core, DeliveryRef, Peer, Source};
 use crate::base::id::{Channel, ConnectionKey, FanOutKey, LinkKey, Serial};
-use crate::base::limits::{CONGESTED_BYTES_MAX, OUTPUT_BACKLOG_MAX};
+use crate::base::limits::{CONGESTED_BYTES_MAX, OUTPUT_BACKLOG_MAX, PIECE_OVERHEAD_BYTES};
 use crate::base::time::Instant;
 use crate::engine::{Credit, Fault, NewDelivery};
 use ringmain_codec::{Condition, DeliveryState, Rejected, SenderSettleMode};
@@ -190,9 +190,16 @@ impl Egress {
 }
 
 impl Item {
-    /// How many bytes of it the router holds.
+    /// How much of the router's memory it takes.
     fn held(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.payload.bytes.len()).sum()
+        self.pieces.iter().map(|piece| piece.payload.charge()).sum()
+    }
+}
+
+impl Payload {
+    /// What its session is charged for it.
+    fn charge(&self) -> usize {
+        self.bytes.len() + PIECE_OVERHEAD_BYTES
     }
 }
 
@@ -363,7 +370,7 @@ impl Core {
     fn hold(&mut self, source: &Source, payload: &[u8]) -> Rc<Payload> {
         let (connection, channel) = (source.delivery.connection, source.delivery.link.channel);
         if let Some(slot) = self.connections.get_mut(connection) {
-            slot.engine.hold(channel, payload.len());
+            slot.engine.hold(channel, payload.len() + PIECE_OVERHEAD_BYTES);
         }
         Rc::new(Payload { bytes: payload.to_vec(), connection, channel })
     }
@@ -393,7 +400,7 @@ impl Core {
         if let Some(payload) = payload.and_then(Rc::into_inner)
             && let Some(slot) = self.connections.get_mut(payload.connection)
         {
-            slot.engine.release(payload.channel, payload.bytes.len());
+            slot.engine.release(payload.channel, payload.charge());
             self.mark_dirty(payload.connection);
         }
     }
@@ -576,7 +583,7 @@ impl Core {
         }
     }
 
-    /// Takes more of a delivery that was begun with `send`.
+    /// Takes more of a delivery that was begun with `send`. `false`: the link won't have the rest of it.
     pub(super) fn append(
         &mut self,
         target: LinkKey,
@@ -584,26 +591,25 @@ impl Core {
         source: &Source,
         payload: &[u8],
         more: bool,
-    ) {
+    ) -> bool {
         if source.settled {
             self.settle_item(target, sequence);
         }
-        let Some(link) = self.links.get_mut(target) else { return };
+        let Some(link) = self.links.get_mut(target) else { return false };
         let (connection, link_ref) = (link.connection, link.link);
-        let Some(egress) = link.egress_mut() else { return };
+        let Some(egress) = link.egress_mut() else { return false };
         let is_active = egress.active.as_ref().is_some_and(|active| active.item.sequence == sequence);
-        let Some(item) = egress.item_mut(sequence) else { return };
+        let Some(item) = egress.item_mut(sequence).filter(|item| !item.aborted) else { return false };
         item.bytes += payload.len() as u64;
         item.complete = !more;
         let (outgoing, charged, bytes) = (item.outgoing, item.charged, item.bytes);
         let next_in_line = is_active && item.pieces.is_empty();
-        let Some(slot) = self.connections.get_mut(connection) else { return };
+        let Some(slot) = self.connections.get_mut(connection) else { return false };
         let limit = slot.engine.link(link_ref).map_or(0, |link| link.max_message_size);
         if limit != 0 && bytes > limit {
             self.refuse_oversize(target, &outgoing, charged, limit);
-            self.stop_streaming(source, target);
             self.abort(target, sequence);
-            return;
+            return false;
         }
         let mut gone = 0;
         if next_in_line && slot.out.pending() < OUTPUT_BACKLOG_MAX {
@@ -618,12 +624,12 @@ impl Core {
                     self.gone(target, &outgoing, charged);
                     self.pump(target);
                 }
-                return;
+                return true;
             }
         }
         let piece = Piece { payload: self.hold_for(&outgoing, payload), gone };
-        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return };
-        let held = piece.payload.bytes.len();
+        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return false };
+        let held = piece.payload.charge();
         if let Some(item) = egress.item_mut(sequence) {
             item.pieces.push_back(piece);
         }
@@ -634,7 +640,11 @@ impl Core {
             if egress.congested {
                 self.relieve(target);
             }
+            // Relief may have dropped this very delivery.
+            let egress = self.links.get_mut(target).and_then(RouterLink::egress_mut);
+            return egress.is_some_and(|egress| egress.find(sequence).is_some());
         }
+        true
     }
 
     /// Gives up a delivery that was begun with `send` and hasn't come whole.

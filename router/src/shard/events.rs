@@ -20,12 +20,13 @@ impl Core {
                 }
                 self.window_opened(key, link.channel);
             }
-            Event::SenderFlow { user, .. } => {
+            Event::SenderFlow { link, user } => {
                 if let Some(user) = user {
                     self.credit_due(LinkKey(user));
                 }
+                self.window_opened(key, link.channel);
             }
-            Event::WindowOpened(_) => self.unblock(key),
+            Event::WindowOpened(channel) => self.window_opened(key, channel),
             Event::Opened(open) => self.opened(key, &open),
             Event::Begun(_) => {}
             Event::AttachRequested { link, attach } => self.attach_requested(key, link, &attach),

@@ -108,14 +108,19 @@ impl Core {
                 self.delivery_closed(key);
                 None
             }
-            Some(Current::Streaming(targets, fan_out)) => {
-                for &(target, sequence) in &targets {
-                    self.append(target, sequence, &source, arrived.payload, arrived.more);
-                }
+            Some(Current::Streaming(mut targets, fan_out)) => {
+                targets.retain(|&mut (target, sequence)| {
+                    self.append(target, sequence, &source, arrived.payload, arrived.more)
+                });
                 if let Some(fan_out) = fan_out {
                     self.end_sharing(fan_out);
                 }
-                arrived.more.then_some(Current::Streaming(targets, fan_out))
+                let next = if targets.is_empty() {
+                    Current::Discarding
+                } else {
+                    Current::Streaming(targets, fan_out)
+                };
+                arrived.more.then_some(next)
             }
         }
     }

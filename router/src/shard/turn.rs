@@ -196,8 +196,9 @@ impl<D: Driver> Shard<D> {
             slot.paused = true;
             self.driver.pause_receiving(connection);
         }
-        let finished = slot.engine.is_finished() && slot.out.pending() == 0 && !slot.sending;
-        if finished {
+        let said_all = slot.engine.is_finished() && slot.out.pending() == 0 && !slot.sending;
+        if said_all || slot.engine.is_given_up() {
+            slot.out.clear();
             self.close(connection);
         } else {
             self.core.arm(connection);

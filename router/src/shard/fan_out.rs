@@ -4,7 +4,8 @@
 //! rejected before accepted before modified before released; and it is settled when every copy is
 //! (router-protocol reference §8.5). The data of the state that decides goes with it.
 
-use super::egress::{Payload, failed};
+use super::egress::failed;
+use super::queue::Payload;
 use super::{Core, Source};
 use crate::base::id::{FanOutKey, LinkKey, Serial};
 use ringmain_codec::{Cursor, Decode, DeliveryState, Encode, Modified, Writer};

@@ -337,7 +337,7 @@ fn link_anonymous(core: &Core, key: LinkKey) -> bool {
 
 fn load(link: Option<&super::links::RouterLink>) -> Load {
     link.map_or(Load { outstanding: u32::MAX, capacity: 0 }, |link| Load {
-        outstanding: link.egress().map_or(u32::MAX, super::egress::Egress::outstanding),
+        outstanding: link.egress().map_or(u32::MAX, super::queue::Egress::outstanding),
         capacity: link.capacity,
     })
 }

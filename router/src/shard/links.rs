@@ -1,7 +1,8 @@
 //! Attaching and losing links: which address they use, and who counts as a destination.
 
-use super::egress::{Egress, failed};
+use super::egress::failed;
 use super::forward::Current;
+use super::queue::Egress;
 use super::{Core, Peer};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey};
 use crate::base::time::Instant;

@@ -12,7 +12,8 @@
 //! | `credit` | how much a sender may send |
 //! | `front` | the front of a message: priority, annotations, `to` |
 //! | `forward` | from an incoming transfer to the outgoing links |
-//! | `egress` | the queue of an outgoing link, and what leaves it |
+//! | `queue` | the queue of an outgoing link |
+//! | `egress` | what goes into that queue, and what leaves it |
 //! | `outcome` | outcomes and settlement, from either end to the other |
 //! | `fan_out` | deliveries with several copies |
 //! | `mailbox` | messages from other threads |
@@ -26,6 +27,7 @@ mod front;
 mod links;
 pub mod mailbox;
 mod outcome;
+mod queue;
 pub mod slots;
 pub mod turn;
 

@@ -1,0 +1,189 @@
+//! The queue of an outgoing link: what waits there, and what is on its way.
+
+use super::forward::Outgoing;
+use crate::base::id::{Channel, ConnectionKey, Serial};
+use crate::base::limits::PIECE_OVERHEAD_BYTES;
+use crate::base::time::Instant;
+use ringmain_codec::SenderSettleMode;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Payload that stays in the router, shared by all copies of its delivery.
+pub(super) struct Payload {
+    pub(super) bytes: Vec<u8>,
+    /// The session that is charged for it.
+    pub(super) connection: ConnectionKey,
+    pub(super) channel: Channel,
+}
+
+/// Some payload of one delivery, in the order in which it came.
+pub(super) struct Piece {
+    pub(super) payload: Rc<Payload>,
+    /// How much of it has gone.
+    pub(super) gone: usize,
+}
+
+/// A delivery that waits, or of which not all has gone.
+pub(super) struct Item {
+    pub(super) sequence: u64,
+    pub(super) outgoing: Outgoing,
+    pub(super) pieces: VecDeque<Piece>,
+    /// All of it that has come so far, gone or not.
+    pub(super) bytes: u64,
+    /// Whether all of it has come.
+    pub(super) complete: bool,
+    /// Whether its sender gave it up.
+    pub(super) aborted: bool,
+    /// Whether it counts against its sender's capacity although it is settled.
+    pub(super) charged: bool,
+}
+
+/// A delivery of which some has gone.
+pub(super) struct Active {
+    pub(super) item: Item,
+    pub(super) delivery_id: Serial,
+    /// Whether it is among the deliveries that the receiver hasn't settled.
+    pub(super) unsettled: bool,
+}
+
+/// What an outgoing link has.
+#[derive(Default)]
+pub struct Egress {
+    /// Whether the receiver counts as a destination of its address.
+    pub destination: bool,
+    /// Whether the link waits in its connection's list for output to drain or a window to open.
+    pub blocked: bool,
+    pub(super) settle: Settle,
+    pub(super) active: Option<Active>,
+    /// What waits, by descending priority.
+    pub(super) lanes: Vec<(u8, VecDeque<Item>)>,
+    pub(super) waiting: u32,
+    /// How many of those that wait are settled, and their bytes.
+    pub(super) waiting_settled: u32,
+    pub(super) waiting_settled_bytes: usize,
+    /// Deliveries that the receiver hasn't settled.
+    pub(super) unsettled: u32,
+    /// When the receiver last took something.
+    pub(super) progress: Instant,
+    /// Whether a stall is being watched for.
+    pub(super) watched: bool,
+    pub(super) congested: bool,
+}
+
+/// How deliveries go, by the settle mode of the link's sender (AMQP 1.0 §2.8.2), which is us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Settle {
+    /// All settled.
+    Always,
+    /// None settled.
+    Never,
+    /// As they came.
+    #[default]
+    AsSent,
+}
+
+impl Egress {
+    /// An outgoing link of which nothing has gone.
+    pub(super) fn new(mode: SenderSettleMode) -> Self {
+        let settle = match mode {
+            SenderSettleMode::Settled => Settle::Always,
+            SenderSettleMode::Unsettled => Settle::Never,
+            SenderSettleMode::Mixed => Settle::AsSent,
+        };
+        Self { settle, ..Self::default() }
+    }
+
+    /// What waits or isn't settled.
+    pub fn outstanding(&self) -> u32 {
+        let settled_under_way = self.active.as_ref().is_some_and(|active| !active.unsettled);
+        self.waiting + self.unsettled + u32::from(settled_under_way)
+    }
+
+    /// Deliveries that wait for the receiver, as a flow tells them.
+    pub fn available(&self) -> u32 {
+        self.waiting + u32::from(self.active.is_some())
+    }
+
+    pub(super) fn push(&mut self, item: Item) {
+        let priority = item.outgoing.priority;
+        let place = self.lanes.iter().position(|(lane, _)| *lane <= priority).unwrap_or(self.lanes.len());
+        if self.lanes.get(place).is_none_or(|(lane, _)| *lane != priority) {
+            self.lanes.insert(place, (priority, VecDeque::new()));
+        }
+        self.count_in(&item);
+        self.lanes[place].1.push_back(item);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Item> {
+        let item = self.lanes.iter_mut().find_map(|(_, lane)| lane.pop_front())?;
+        self.count_out(&item);
+        if self.waiting == 0 {
+            self.lanes = Vec::new();
+        }
+        Some(item)
+    }
+
+    pub(super) fn take(&mut self, sequence: u64) -> Option<Item> {
+        let item = self.lanes.iter_mut().find_map(|(_, lane)| {
+            let place = lane.binary_search_by_key(&sequence, |item| item.sequence).ok()?;
+            lane.remove(place)
+        })?;
+        self.count_out(&item);
+        Some(item)
+    }
+
+    pub(super) fn find(&mut self, sequence: u64) -> Option<&mut Item> {
+        self.lanes.iter_mut().find_map(|(_, lane)| {
+            let place = lane.binary_search_by_key(&sequence, |item| item.sequence).ok()?;
+            lane.get_mut(place)
+        })
+    }
+
+    /// A delivery that waits or is under way.
+    pub(super) fn item_mut(&mut self, sequence: u64) -> Option<&mut Item> {
+        if self.active.as_ref().is_some_and(|active| active.item.sequence == sequence) {
+            return self.active.as_mut().map(|active| &mut active.item);
+        }
+        self.find(sequence)
+    }
+
+    /// Takes the oldest settled delivery of the lowest priority that waits.
+    pub(super) fn take_oldest_settled(&mut self) -> Option<Item> {
+        let item = self.lanes.iter_mut().rev().find_map(|(_, lane)| {
+            let place = lane.iter().position(|item| item.outgoing.source.settled)?;
+            lane.remove(place)
+        })?;
+        self.count_out(&item);
+        Some(item)
+    }
+
+    fn count_in(&mut self, item: &Item) {
+        self.waiting += 1;
+        if item.outgoing.source.settled {
+            self.waiting_settled += 1;
+            self.waiting_settled_bytes += item.held();
+        }
+    }
+
+    fn count_out(&mut self, item: &Item) {
+        self.waiting -= 1;
+        if item.outgoing.source.settled {
+            self.waiting_settled -= 1;
+            self.waiting_settled_bytes -= item.held();
+        }
+    }
+}
+
+impl Item {
+    /// How much of the router's memory it takes.
+    pub(super) fn held(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.payload.charge()).sum()
+    }
+}
+
+impl Payload {
+    /// What its session is charged for it.
+    pub(super) fn charge(&self) -> usize {
+        self.bytes.len() + PIECE_OVERHEAD_BYTES
+    }
+}

@@ -8,5 +8,6 @@ pub mod control;
 pub mod engine;
 pub mod io;
 pub mod log;
+pub mod rcu;
 pub mod routing;
 pub mod shard;

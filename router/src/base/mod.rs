@@ -6,4 +6,5 @@ pub mod limits;
 pub mod serial_map;
 pub mod slab;
 pub mod sparse;
+pub(crate) mod sync;
 pub mod time;

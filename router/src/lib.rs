@@ -8,6 +8,7 @@ pub mod control;
 pub mod engine;
 pub mod io;
 pub mod log;
+pub mod mem;
 pub mod rcu;
 pub mod routing;
 pub mod shard;

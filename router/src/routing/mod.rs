@@ -5,9 +5,11 @@
 pub mod address;
 pub mod choose;
 pub mod pattern;
+pub mod persistent;
 pub mod snapshot;
 pub mod table;
 
 pub use address::{Address, Class};
+pub use persistent::PersistentMap;
 pub use snapshot::{AddressSettings, Snapshot, Treatment};
 pub use table::{AddressTable, LocalAddress};

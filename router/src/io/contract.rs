@@ -574,6 +574,25 @@ pub(super) fn no_one_is_accepted_after_stop_listening<S: Stand>(stand: S) {
     assert_eq!(shard.accepted.len(), 1);
 }
 
+pub(super) fn a_full_shard_lets_others_wait<S: Stand>(stand: S) {
+    let mut shard = Shard::new(stand);
+    let (_first, _) = shard.connect();
+    shard.driver().pause_accepting();
+    shard.turns(5);
+    let mut second = shard.stand.connect();
+    second.write(b"patient");
+    shard.turns(5);
+    assert_eq!(shard.accepted.len(), 1);
+    shard.driver().resume_accepting();
+    shard.until(|shard| shard.accepted.len() == 2);
+    let key = shard.accepted[1];
+    shard.until(|shard| shard.record(key).received == b"patient");
+    // Both before the driver is told of either.
+    shard.driver().pause_accepting();
+    shard.driver().resume_accepting();
+    shard.connect();
+}
+
 /// Makes one test of each promise, over all stands that the iterator `$stands` yields.
 macro_rules! contract_tests {
     ($stands:expr, $($name:ident),* $(,)?) => {
@@ -606,6 +625,7 @@ macro_rules! contract_tests {
             an_unwanted_socket_is_closed_by_dropping_it,
             a_wake_ends_the_wait,
             a_deadline_ends_the_wait,
+            a_full_shard_lets_others_wait,
             no_one_is_accepted_after_stop_listening,
         );
     };

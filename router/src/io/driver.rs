@@ -97,7 +97,14 @@ pub trait Driver {
     /// When the kernel refuses.
     fn listen(&mut self, listener: ListenerId, socket: Self::Listener) -> io::Result<()>;
 
-    /// Stops accepting on all listeners and closes them.
+    /// Accepts nobody for now, on all listeners (the shard is full); those under way still come. Others wait
+    /// in the kernel.
+    fn pause_accepting(&mut self);
+
+    /// Ends [`Driver::pause_accepting`].
+    fn resume_accepting(&mut self);
+
+    /// Stops accepting on all listeners, for good, and closes them.
     fn stop_listening(&mut self);
 
     /// Makes `socket` the connection `key`, and starts receiving on it.
@@ -111,7 +118,7 @@ pub trait Driver {
     fn resume_receiving(&mut self, key: ConnectionKey);
 
     /// Sends `chunks` in order. At most one `send` may be under way for a connection: the next one is
-    /// allowed once [`Completion::Sent`] has come.
+    /// allowed once [`Completion::Sent`] has come. After [`Driver::close`] it comes back with an error.
     ///
     /// # Panics
     /// If a `send` is under way, or `Closed` has come: mistakes of the shard.

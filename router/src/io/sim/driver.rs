@@ -1,6 +1,6 @@
 //! The driver over the simulated network.
 
-use super::world::{Event, Happening, LineId, Stage, World};
+use super::world::{Happening, LineId, World};
 use crate::base::id::{ConnectionKey, ListenerId};
 use crate::base::time::Instant;
 use crate::io::driver::{Chunks, Completion, Driver, Wake};
@@ -89,12 +89,18 @@ impl Driver for SimDriver {
     fn listen(&mut self, listener: ListenerId, _socket: SimListener) -> io::Result<()> {
         let mut world = self.world.borrow_mut();
         world.listeners.entry(listener).or_default().is_open = true;
-        for line in 0..world.lines.len() {
-            if world.lines[line].stage == Stage::Backlog && world.lines[line].listener == Some(listener) {
-                world.schedule(Event::Accept(line));
-            }
-        }
+        world.kick_backlog();
         Ok(())
+    }
+
+    fn pause_accepting(&mut self) {
+        self.world.borrow_mut().is_accepting = false;
+    }
+
+    fn resume_accepting(&mut self) {
+        let mut world = self.world.borrow_mut();
+        world.is_accepting = true;
+        world.kick_backlog();
     }
 
     fn stop_listening(&mut self) {
@@ -103,11 +109,7 @@ impl Driver for SimDriver {
             listener.is_open = false;
             listener.is_stopped = true;
         }
-        for line in 0..world.lines.len() {
-            if world.lines[line].stage == Stage::Backlog {
-                world.schedule(Event::Accept(line));
-            }
-        }
+        world.kick_backlog();
     }
 
     fn open(&mut self, key: ConnectionKey, socket: SimSocket) {

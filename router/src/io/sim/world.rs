@@ -116,6 +116,7 @@ pub(super) struct World {
     random: fastrand::Rng,
     pub(super) now: Instant,
     pub(super) is_clock_held: bool,
+    pub(super) is_accepting: bool,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     sequence: u64,
     pub(super) listeners: BTreeMap<ListenerId, Listener>,
@@ -137,6 +138,7 @@ impl World {
             random: fastrand::Rng::with_seed(seed),
             now: Instant(1_000_000_000),
             is_clock_held: false,
+            is_accepting: true,
             events: BinaryHeap::new(),
             sequence: 0,
             listeners: BTreeMap::new(),
@@ -209,6 +211,15 @@ impl World {
         self.schedule_at(at, event);
     }
 
+    /// Lets the listeners look at those who wait for them.
+    pub(super) fn kick_backlog(&mut self) {
+        for id in 0..self.lines.len() {
+            if self.lines[id].stage == Stage::Backlog {
+                self.schedule(Event::Accept(id));
+            }
+        }
+    }
+
     /// Lets the shard receive on the line, if there is something.
     pub(super) fn kick_receive(&mut self, id: LineId) {
         let line = &mut self.lines[id];
@@ -263,7 +274,7 @@ impl World {
         if listener.is_stopped {
             line.stage = Stage::Gone;
             line.end = Some(PeerEnd::Reset);
-        } else if listener.is_open {
+        } else if listener.is_open && self.is_accepting {
             if let Some(error) = listener.failures.pop_front() {
                 self.happened.push_back(Happening::AcceptFailed { listener: listener_id, error });
                 self.schedule_at(self.now + ACCEPT_PAUSE, Event::Accept(id));

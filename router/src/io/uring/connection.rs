@@ -24,11 +24,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The state of one operation that may be under way once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Under {
+pub(super) enum Operation {
     /// Not under way.
     Idle,
     /// Under way.
-    Way,
+    Active,
     /// Under way, and the kernel was asked to give it up.
     Cancelled,
 }
@@ -56,7 +56,7 @@ pub(super) enum Phase {
     /// What is under way is being given up.
     Stopping,
     /// Our direction is ended; the peer's bytes are thrown away until it ends its own.
-    Draining(Under),
+    Draining(Operation),
     /// The descriptor is being closed.
     Releasing,
 }
@@ -83,7 +83,7 @@ pub(super) struct Connection {
     /// Whether it stands in the queue for buffers.
     pub(super) is_queued: bool,
     /// The poll for hang-up. It starts with the first pause, and stays.
-    pub(super) watch: Under,
+    pub(super) watch: Operation,
     pub(super) sending: Option<Sending>,
 }
 
@@ -96,7 +96,7 @@ impl Connection {
             receive: Receive::Idle,
             paused: false,
             is_queued: false,
-            watch: Under::Idle,
+            watch: Operation::Idle,
             sending: None,
         }
     }
@@ -114,8 +114,8 @@ impl Connection {
         match self.phase {
             Phase::Open => self.advance_open(ring),
             Phase::Stopping => self.advance_stopping(ring, scratch),
-            Phase::Draining(Under::Idle) => self.release(ring),
-            Phase::Draining(Under::Way | Under::Cancelled) | Phase::Releasing => {}
+            Phase::Draining(Operation::Idle) => self.release(ring),
+            Phase::Draining(Operation::Active | Operation::Cancelled) | Phase::Releasing => {}
         }
     }
 
@@ -131,13 +131,13 @@ impl Connection {
             | (Receive::Armed | Receive::Cancelled | Receive::Starved, false)
             | (Receive::Ended, true | false) => {}
         }
-        if self.paused && self.receive != Receive::Ended && self.watch == Under::Idle {
+        if self.paused && self.receive != Receive::Ended && self.watch == Operation::Idle {
             // Errors and hang-up are always reported; an orderly end of the peer isn't, which is right,
             // because it may stand behind bytes that nobody wants yet.
             let entry = opcode::PollAdd::new(self.socket(), (libc::POLLERR | libc::POLLHUP) as u32).build();
             // SAFETY: the descriptor stays open until the watch has ended (`is_quiet`).
             unsafe { ring.push(entry, self.op(Kind::Watch)) };
-            self.watch = Under::Way;
+            self.watch = Operation::Active;
         }
     }
 
@@ -154,7 +154,7 @@ impl Connection {
             Receive::Armed | Receive::Cancelled => true,
             Receive::Idle | Receive::Starved | Receive::Ended => false,
         };
-        !receiving && self.watch == Under::Idle && self.sending.is_none()
+        !receiving && self.watch == Operation::Idle && self.sending.is_none()
     }
 
     fn advance_stopping(&mut self, ring: &mut Ring, scratch: &mut Scratch) {
@@ -162,9 +162,9 @@ impl Connection {
             ring.cancel(self.op(Kind::Receive));
             self.receive = Receive::Cancelled;
         }
-        if self.watch == Under::Way {
+        if self.watch == Operation::Active {
             ring.cancel(self.op(Kind::Watch));
-            self.watch = Under::Cancelled;
+            self.watch = Operation::Cancelled;
         }
         let send = self.op(Kind::Send);
         if let Some(sending) = &mut self.sending
@@ -192,7 +192,7 @@ impl Connection {
         // SAFETY: the descriptor stays open until the drain has ended; the scratch memory lives as long as
         // the driver, which ends all operations before it goes, and nothing else uses it.
         unsafe { ring.push(entry, self.op(Kind::Drain)) };
-        self.phase = Phase::Draining(Under::Way);
+        self.phase = Phase::Draining(Operation::Active);
     }
 
     fn release(&mut self, ring: &mut Ring) {
@@ -206,14 +206,14 @@ impl Connection {
     /// Closing has taken long enough: ends whatever it still waits for.
     pub(super) fn hurry(&mut self, ring: &mut Ring) {
         match self.phase {
-            Phase::Open | Phase::Releasing | Phase::Draining(Under::Idle | Under::Cancelled) => {}
+            Phase::Open | Phase::Releasing | Phase::Draining(Operation::Idle | Operation::Cancelled) => {}
             Phase::Stopping => {
                 // Cancelling didn't help; a socket that is shut down ends everything that waits for it.
                 let _unconnected = shutdown(&self.descriptor, Shutdown::Both);
             }
-            Phase::Draining(Under::Way) => {
+            Phase::Draining(Operation::Active) => {
                 ring.cancel(self.op(Kind::Drain));
-                self.phase = Phase::Draining(Under::Cancelled);
+                self.phase = Phase::Draining(Operation::Cancelled);
             }
         }
     }

@@ -12,6 +12,7 @@
 mod accept;
 mod buffers;
 mod clock;
+mod completions;
 mod connection;
 mod op;
 mod probe;
@@ -26,19 +27,19 @@ pub use probe::{Unsupported, probe};
 
 use self::accept::Listener;
 use self::buffers::BufferRing;
-use self::connection::{Connection, Phase, Receive, Scratch, Under};
+use self::connection::{Connection, Phase, Receive, Scratch};
 use self::op::{INDEX_MAX, Kind, Op};
 use self::ring::{Ring, Wait};
-use self::send::{Messages, Progress, Sending};
+use self::send::{Messages, Sending};
 use self::wake::EventWaker;
-use super::driver::{ACCEPT_PAUSE, Chunks, Completion, Driver, Wake};
+use super::driver::{Chunks, Completion, Driver, Wake};
 use crate::base::id::{ConnectionKey, Key, ListenerId};
 use crate::base::time::Instant;
-use io_uring::{cqueue, opcode, types};
+use io_uring::{opcode, types};
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -176,9 +177,9 @@ impl UringDriver {
     fn expire(&mut self, now: Instant) {
         for (index, listener) in (0..).zip(&mut self.listeners) {
             if let Some(listener) = listener
-                && listener.retry_at.is_some_and(|at| at <= now)
+                && listener.retry_at.take_if(|at| *at <= now).is_some()
             {
-                listener.arm(index, &mut self.ring);
+                listener.advance(index, &mut self.ring);
             }
         }
         while let Some(&(until, key)) = self.lingering.front() {
@@ -208,192 +209,6 @@ impl UringDriver {
             }
         }
     }
-
-    fn on_accept(
-        &mut self,
-        index: u32,
-        entry: &cqueue::Entry,
-    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let socket = u32::try_from(entry.result()).ok().map(|descriptor| {
-            // SAFETY: the kernel has just made the descriptor, for us alone.
-            UringSocket(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
-        });
-        let place = self.listeners.get_mut(index as usize)?;
-        let listener = place.as_mut()?;
-        let was_stopping = listener.is_stopping();
-        let has_ended = !cqueue::more(entry.flags());
-        if has_ended {
-            listener.ended();
-        }
-        if was_stopping {
-            if has_ended {
-                *place = None;
-            }
-            return None;
-        }
-        let id = listener.id;
-        if let Some(socket) = socket {
-            if has_ended {
-                listener.arm(index, &mut self.ring);
-            }
-            // A peer that is gone already has no address. It is nobody's connection.
-            let peer = rustix::net::getpeername(&socket.0).ok()?;
-            let peer = SocketAddr::try_from(peer?).ok()?;
-            return Some(Completion::Accepted { listener: id, socket, peer });
-        }
-        let error = io::Error::from_raw_os_error(-entry.result());
-        if error.kind() == io::ErrorKind::ConnectionAborted {
-            listener.arm(index, &mut self.ring);
-            return None;
-        }
-        listener.retry_at = Some(self.now + ACCEPT_PAUSE);
-        Some(Completion::AcceptFailed { listener: id, error })
-    }
-
-    fn on_receive(
-        &mut self,
-        key: ConnectionKey,
-        entry: &cqueue::Entry,
-    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let length = u32::try_from(entry.result()).unwrap_or(0);
-        // Some kernels name a buffer although nothing was received.
-        let buffer = cqueue::buffer_select(entry.flags()).map(|id| self.buffers.take(id, length));
-        let has_ended = !cqueue::more(entry.flags());
-        let Some(connection) = find(&mut self.connections, key) else {
-            debug_assert!(false, "a connection goes only after its receive");
-            buffer.into_iter().for_each(|buffer| self.buffers.release(buffer));
-            return None;
-        };
-        let is_open = connection.phase == Phase::Open;
-        if length > 0 {
-            if has_ended {
-                connection.receive = Receive::Idle;
-                self.advance(key);
-            }
-            let buffer = buffer?;
-            if is_open {
-                return Some(Completion::Received { connection: key, buffer });
-            }
-            self.buffers.release(buffer);
-            return None;
-        }
-        let mut ended = None;
-        match -entry.result() {
-            0 => {
-                connection.receive = Receive::Ended;
-                ended = Some(None);
-            }
-            libc::ENOBUFS if has_ended => {
-                connection.receive = Receive::Starved;
-                self.buffers.on_starvation();
-                if !connection.is_queued && is_open {
-                    connection.is_queued = true;
-                    self.starved.push_back(key);
-                }
-            }
-            libc::ECANCELED | libc::EINTR if has_ended => connection.receive = Receive::Idle,
-            error => {
-                connection.receive = Receive::Ended;
-                ended = Some(Some(io::Error::from_raw_os_error(error)));
-            }
-        }
-        buffer.into_iter().for_each(|buffer| self.buffers.release(buffer));
-        self.advance(key);
-        match ended {
-            Some(error) if is_open => Some(Completion::ReceiveEnded { connection: key, error }),
-            Some(_) | None => None,
-        }
-    }
-
-    fn on_watch(
-        &mut self,
-        key: ConnectionKey,
-        entry: &cqueue::Entry,
-    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let connection = find(&mut self.connections, key)?;
-        connection.watch = Under::Idle;
-        let mut completion = None;
-        // Unless it is paused, the receive reports the end, after the bytes that came before it.
-        if entry.result() > 0 && connection.phase == Phase::Open && connection.receive == Receive::Idle {
-            connection.receive = Receive::Ended;
-            let error = match rustix::net::sockopt::socket_error(&connection.descriptor) {
-                Ok(Err(error)) | Err(error) => error.into(),
-                Ok(Ok(())) => io::Error::from_raw_os_error(libc::ECONNRESET),
-            };
-            completion = Some(Completion::ReceiveEnded { connection: key, error: Some(error) });
-        }
-        self.advance(key);
-        completion
-    }
-
-    fn on_send(
-        &mut self,
-        key: ConnectionKey,
-        result: i32,
-    ) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let connection = find(&mut self.connections, key)?;
-        let sending = connection.sending.as_mut()?;
-        match sending.complete(result) {
-            Progress::More => {
-                let socket = connection.descriptor.as_raw_fd();
-                sending.start(key, socket, &mut self.ring, &mut self.messages);
-                None
-            }
-            Progress::Done(result) => {
-                let chunks = connection.sending.take()?.into_chunks(&mut self.messages);
-                self.advance(key);
-                Some(Completion::Sent { connection: key, chunks, result })
-            }
-        }
-    }
-
-    fn on_drain(&mut self, key: ConnectionKey, result: i32) {
-        let Some(connection) = find(&mut self.connections, key) else {
-            return;
-        };
-        if result > 0 && connection.phase == Phase::Draining(Under::Way) {
-            connection.drain(&mut self.ring, &mut self.scratch);
-        } else {
-            connection.phase = Phase::Draining(Under::Idle);
-            self.advance(key);
-        }
-    }
-
-    fn on_close(&mut self, key: ConnectionKey) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let place = self.connections.get_mut(key.0.index as usize)?;
-        let connection = place.take_if(|connection| connection.key == key)?;
-        // The kernel has closed it; whatever close(2) returns on Linux, the descriptor is gone.
-        let _closed = connection.descriptor.into_raw_fd();
-        Some(Completion::Closed { connection: key })
-    }
-
-    fn translate(&mut self, entry: &cqueue::Entry) -> Option<Completion<UringSocket, ReceivedBuffer>> {
-        let Some(op) = Op::decode(entry.user_data()) else {
-            debug_assert!(false, "every operation has a kind");
-            return None;
-        };
-        let key = ConnectionKey(op.key);
-        match op.kind {
-            Kind::Accept => self.on_accept(op.key.index, entry),
-            Kind::Receive => self.on_receive(key, entry),
-            Kind::Watch => self.on_watch(key, entry),
-            Kind::Send => self.on_send(key, entry.result()),
-            Kind::Drain => {
-                self.on_drain(key, entry.result());
-                None
-            }
-            Kind::Close => self.on_close(key),
-            // It came too late; the operation completes, or has completed, by itself.
-            Kind::Cancel => None,
-            Kind::Wake => {
-                if !cqueue::more(entry.flags()) {
-                    self.arm_waker();
-                }
-                self.waker.acknowledge();
-                Some(Completion::Woken)
-            }
-        }
-    }
 }
 
 impl Driver for UringDriver {
@@ -409,14 +224,36 @@ impl Driver for UringDriver {
         let index = u32::try_from(self.listeners.len()).ok().filter(|&index| index <= INDEX_MAX);
         let index = index.ok_or(io::ErrorKind::QuotaExceeded)?;
         let mut listener = Listener::new(listener, socket)?;
-        listener.arm(index, &mut self.ring);
+        listener.advance(index, &mut self.ring);
         self.listeners.push(Some(listener));
         Ok(())
     }
 
+    fn pause_accepting(&mut self) {
+        for (index, listener) in (0..).zip(&mut self.listeners) {
+            if let Some(listener) = listener {
+                listener.pause();
+                listener.advance(index, &mut self.ring);
+            }
+        }
+    }
+
+    fn resume_accepting(&mut self) {
+        for (index, listener) in (0..).zip(&mut self.listeners) {
+            if let Some(listener) = listener {
+                listener.resume();
+                listener.advance(index, &mut self.ring);
+            }
+        }
+    }
+
     fn stop_listening(&mut self) {
         for (index, place) in (0..).zip(&mut self.listeners) {
-            place.take_if(|listener| listener.stop(index, &mut self.ring));
+            if let Some(listener) = place {
+                listener.stop();
+                listener.advance(index, &mut self.ring);
+            }
+            place.take_if(|listener| listener.is_gone());
         }
     }
 
@@ -537,25 +374,6 @@ impl Drop for UringDriver {
             std::mem::forget(std::mem::take(&mut self.scratch));
             std::mem::forget(Arc::clone(&self.waker));
             self.buffers.leak();
-        }
-    }
-}
-
-impl UringDriver {
-    /// Takes a completion that nobody will be told of.
-    fn forget(&mut self, entry: &cqueue::Entry) {
-        let Some(op) = Op::decode(entry.user_data()) else { return };
-        match op.kind {
-            Kind::Accept => {
-                if entry.result() >= 0 {
-                    // SAFETY: the kernel has just made the descriptor, for us alone.
-                    drop(unsafe { OwnedFd::from_raw_fd(entry.result()) });
-                }
-            }
-            Kind::Close => {
-                let _closed = self.on_close(ConnectionKey(op.key));
-            }
-            Kind::Receive | Kind::Watch | Kind::Send | Kind::Drain | Kind::Cancel | Kind::Wake => {}
         }
     }
 }

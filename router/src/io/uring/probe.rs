@@ -75,10 +75,19 @@ struct Machine {
 
 impl Machine {
     fn read() -> Self {
-        let read = |name| std::fs::read_to_string(name).ok().map(|setting| setting.trim().to_owned());
-        let release = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
-        Self { release, disabled: read("/proc/sys/kernel/io_uring_disabled") }
+        let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok();
+        Self { release: kernel_release(), disabled: disabled.map(|setting| setting.trim().to_owned()) }
     }
+}
+
+/// The kernel's release. (`uname` needs no descriptor, unlike /proc: they may have run out.)
+fn kernel_release() -> String {
+    // SAFETY: a `utsname` of zeros is a valid one: empty strings.
+    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `name` is a valid place for the result.
+    unsafe { libc::uname(&mut name) };
+    let release = name.release.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0);
+    String::from_utf8_lossy(&release.collect::<Vec<u8>>()).into_owned()
 }
 
 fn unsupported(error: &io::Error, machine: &Machine) -> Unsupported {
@@ -120,6 +129,12 @@ mod tests {
     fn message(error: i32, release: &str, disabled: Option<&str>) -> String {
         let machine = Machine { release: release.to_owned(), disabled: disabled.map(str::to_owned) };
         unsupported(&io::Error::from_raw_os_error(error), &machine).to_string()
+    }
+
+    #[test]
+    fn the_release_is_the_one_that_proc_shows() {
+        let shown = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc");
+        assert_eq!(kernel_release(), shown.trim());
     }
 
     #[test]

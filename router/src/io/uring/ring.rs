@@ -139,7 +139,7 @@ impl Ring {
             if unsafe { self.try_enqueue(&entry) } {
                 self.backlog.pop_front();
             } else if self.submitter.submit()? == 0 {
-                return Err(io::ErrorKind::WouldBlock.into());
+                return Err(io::Error::from_raw_os_error(libc::EAGAIN));
             }
         }
         Ok(())
@@ -162,7 +162,6 @@ impl Ring {
                     }
                     Ok(())
                 }
-                None if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
                 Some(_) | None => Err(error),
             },
         };

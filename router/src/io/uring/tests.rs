@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::io::contract::{Peer, Stand, contract_tests};
+use crate::io::driver::ACCEPT_PAUSE;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 
 /// A real socket that never blocks.
 struct TcpPeer {

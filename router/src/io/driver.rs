@@ -87,6 +87,8 @@ pub trait Driver {
     type Received;
     /// What a listener is made of.
     type Listener;
+    /// How another shard's driver wakes this one from its own ring.
+    type Doorbell: Clone + Send;
 
     /// The time at which the last wait returned. Reads no clock.
     fn now(&self) -> Instant;
@@ -146,6 +148,16 @@ pub trait Driver {
 
     /// Gives a received buffer back.
     fn release(&mut self, buffer: Self::Received);
+
+    /// What other shards' drivers ring to wake this one.
+    ///
+    /// # Errors
+    /// When there is no descriptor left for it.
+    fn doorbell(&self) -> io::Result<Self::Doorbell>;
+
+    /// Makes another shard's next (or present) wait end with [`Completion::Woken`]. It goes out with the
+    /// next `submit_and_wait` of this driver.
+    fn ring_doorbell(&mut self, other: &Self::Doorbell);
 
     /// A handle that other threads use to wake this shard.
     fn waker(&self) -> std::sync::Arc<dyn Wake>;

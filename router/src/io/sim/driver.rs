@@ -56,6 +56,10 @@ impl Wake for SimWaker {
     }
 }
 
+/// Wakes a simulated shard from another one.
+#[derive(Clone, Debug)]
+pub struct SimDoorbell(Arc<SimWaker>);
+
 /// The simulated driver. A wait moves the clock to the next event, or to its deadline, and returns at once.
 pub struct SimDriver {
     world: Rc<RefCell<World>>,
@@ -81,6 +85,7 @@ impl Driver for SimDriver {
     type Socket = SimSocket;
     type Received = SimBuffer;
     type Listener = SimListener;
+    type Doorbell = SimDoorbell;
 
     fn now(&self) -> Instant {
         self.now
@@ -203,6 +208,14 @@ impl Driver for SimDriver {
     fn release(&mut self, buffer: SimBuffer) {
         drop(buffer);
         self.world.borrow_mut().release_buffer();
+    }
+
+    fn doorbell(&self) -> io::Result<SimDoorbell> {
+        Ok(SimDoorbell(Arc::clone(&self.waker)))
+    }
+
+    fn ring_doorbell(&mut self, other: &SimDoorbell) {
+        other.0.wake();
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

@@ -39,7 +39,7 @@ mod peer;
 mod tests;
 mod world;
 
-pub use driver::{SimBuffer, SimDriver, SimListener, SimSocket};
+pub use driver::{SimBuffer, SimDoorbell, SimDriver, SimListener, SimSocket};
 pub use network::SimNetwork;
 pub use peer::{PeerEnd, SimPeer};
 

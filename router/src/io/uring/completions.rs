@@ -182,6 +182,7 @@ impl UringDriver {
                 self.waker.acknowledge();
                 Some(Completion::Woken)
             }
+            Kind::Doorbell => (entry.result() >= 0).then_some(Completion::Woken),
         }
     }
 
@@ -198,7 +199,13 @@ impl UringDriver {
             Kind::Close => {
                 let _closed = self.on_close(ConnectionKey(op.key));
             }
-            Kind::Receive | Kind::Watch | Kind::Send | Kind::Drain | Kind::Cancel | Kind::Wake => {}
+            Kind::Receive
+            | Kind::Watch
+            | Kind::Send
+            | Kind::Drain
+            | Kind::Cancel
+            | Kind::Wake
+            | Kind::Doorbell => {}
         }
     }
 }

@@ -39,7 +39,7 @@ use io_uring::{opcode, types};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +86,10 @@ impl TryFrom<TcpStream> for UringSocket {
         Ok(Self(stream.into()))
     }
 }
+
+/// A descriptor of a shard's ring, to which other rings send messages.
+#[derive(Clone, Debug)]
+pub struct UringDoorbell(Arc<OwnedFd>);
 
 /// Moves the bytes of one shard through an io_uring. It stays on the thread that made it.
 pub struct UringDriver {
@@ -215,6 +219,7 @@ impl Driver for UringDriver {
     type Socket = UringSocket;
     type Received = ReceivedBuffer;
     type Listener = TcpListener;
+    type Doorbell = UringDoorbell;
 
     fn now(&self) -> Instant {
         self.now
@@ -346,6 +351,14 @@ impl Driver for UringDriver {
 
     fn release(&mut self, buffer: ReceivedBuffer) {
         self.buffers.release(buffer);
+    }
+
+    fn doorbell(&self) -> io::Result<UringDoorbell> {
+        Ok(UringDoorbell(Arc::new(self.ring.descriptor()?)))
+    }
+
+    fn ring_doorbell(&mut self, other: &UringDoorbell) {
+        self.ring.ring_doorbell(other.0.as_fd());
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

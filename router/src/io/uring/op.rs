@@ -25,6 +25,9 @@ pub(super) enum Kind {
     Cancel = 7,
     /// Multishot poll of the event descriptor that other threads write to.
     Wake = 8,
+    /// A message from another shard's ring, which no operation of ours waits for; or, on that ring, the
+    /// sending of one that failed, because the shard is gone.
+    Doorbell = 9,
 }
 
 /// An operation: its kind, and whose it is.
@@ -71,6 +74,7 @@ impl Op {
             6 => Kind::Close,
             7 => Kind::Cancel,
             8 => Kind::Wake,
+            9 => Kind::Doorbell,
             _ => return None,
         };
         let index = (user_data >> 32) as u32 & INDEX_MAX;
@@ -93,6 +97,7 @@ mod tests {
             Kind::Close,
             Kind::Cancel,
             Kind::Wake,
+            Kind::Doorbell,
         ];
         for kind in kinds {
             for (index, generation) in [(0, 0), (1, u32::MAX), (INDEX_MAX, 1), (INDEX_MAX, u32::MAX)] {

@@ -9,6 +9,7 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, Submitter, cqueue, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -97,12 +98,31 @@ impl Ring {
     /// Asks the kernel to give up everything.
     pub(super) fn cancel_all(&mut self) {
         for entry in self.backlog.drain(..) {
-            if !is_cancel(entry.get_user_data()) {
+            if !is_uncounted(entry.get_user_data()) {
                 self.in_flight -= 1;
             }
         }
         let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
         self.push_cancel(entry, Op::global(Kind::Cancel));
+    }
+
+    /// Sends a message to another ring: a completion of kind [`Kind::Doorbell`] there.
+    pub(super) fn ring_doorbell(&mut self, other: BorrowedFd<'_>) {
+        let message = Op::global(Kind::Doorbell).encode();
+        let entry = opcode::MsgRingData::new(types::Fd(other.as_raw_fd()), 0, message, None).build();
+        let entry = entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(message);
+        // SAFETY: the message names no memory. Its descriptor may be closed before the entry is submitted,
+        // only when its shard has ended; then the message is lost or goes to a descriptor that isn't a ring,
+        // and fails.
+        unsafe { self.enqueue(entry) };
+    }
+
+    /// A descriptor of this ring, for other rings' messages.
+    pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the ring is alive.
+        let ring = unsafe { self.ring.as_ref() };
+        // SAFETY: the ring's descriptor is open as long as the ring is alive.
+        unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }.try_clone_to_owned()
     }
 
     fn push_cancel(&mut self, entry: squeue::Entry, op: Op) {
@@ -208,15 +228,16 @@ impl Ring {
         self.visible = self.visible.checked_sub(1)?;
         // SAFETY: as in `count_completions`.
         let entry = unsafe { self.ring.as_ref().completion_shared() }.next()?;
-        if !is_cancel(entry.user_data()) && !cqueue::more(entry.flags()) {
+        if !is_uncounted(entry.user_data()) && !cqueue::more(entry.flags()) {
             self.in_flight -= 1;
         }
         Some(entry)
     }
 }
 
-fn is_cancel(user_data: u64) -> bool {
-    Op::decode(user_data).is_some_and(|op| op.kind == Kind::Cancel)
+/// Whether the end of such an operation isn't waited for: it names no memory of ours.
+fn is_uncounted(user_data: u64) -> bool {
+    Op::decode(user_data).is_some_and(|op| matches!(op.kind, Kind::Cancel | Kind::Doorbell))
 }
 
 impl Drop for Ring {

@@ -148,9 +148,17 @@ impl<D: Copy + Default> Connection<D> {
 
     /// Answers a peer's attach: the link is attached.
     ///
-    /// What doesn't fit the peer's largest frame is left out of the answer's termini, their addresses last.
-    pub fn accept_link(&mut self, link: LinkRef, attachment: &Attachment<'_>, out: &mut Output) {
-        self.write_attach(link, attachment, out);
+    /// What doesn't fit the peer's largest frame is left out of the answer's termini, but for their addresses.
+    ///
+    /// # Errors
+    /// If not even that fits. The session can't go on then.
+    pub fn accept_link(
+        &mut self,
+        link: LinkRef,
+        attachment: &Attachment<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.write_attach(link, attachment, out)?;
         if let Some(link) = self.link_mut(link) {
             link.snd_settle_mode = attachment.snd_settle_mode;
             link.rcv_settle_mode = attachment.rcv_settle_mode;
@@ -159,10 +167,20 @@ impl<D: Copy + Default> Connection<D> {
             }
             link.state = LinkState::Attached;
         }
+        Ok(())
     }
 
     /// Answers a peer's attach with an attach that has no terminus of ours, then a detach (§2.6.3).
-    pub fn refuse_link(&mut self, link: LinkRef, attach: &Attach<'_>, fault: &Fault, out: &mut Output) {
+    ///
+    /// # Errors
+    /// If the answer doesn't fit the peer's largest frame. The session can't go on then.
+    pub fn refuse_link(
+        &mut self,
+        link: LinkRef,
+        attach: &Attach<'_>,
+        fault: &Fault,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
         let attachment = Attachment {
             // The terminus on the refusing side is left out: the target where we would receive, the source
             // where we would send.
@@ -172,13 +190,22 @@ impl<D: Copy + Default> Connection<D> {
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size: 0,
         };
-        self.write_attach(link, &attachment, out);
+        self.write_attach(link, &attachment, out)?;
         self.send_detach(link, true, Some(fault), out);
+        Ok(())
     }
 
-    fn write_attach(&mut self, link: LinkRef, attachment: &Attachment<'_>, out: &mut Output) {
+    fn write_attach(
+        &mut self,
+        link: LinkRef,
+        attachment: &Attachment<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        if !self.may_write(link.channel) {
+            return Ok(());
+        }
         let frame_max = self.peer.max_frame_size;
-        let Some(state) = self.link(link) else { return };
+        let Some(state) = self.link(link) else { return Ok(()) };
         let attach = Attach {
             name: &state.name,
             handle: link.handle.0,
@@ -192,7 +219,7 @@ impl<D: Copy + Default> Connection<D> {
             ..Attach::default()
         };
         if write::amqp(out, link.channel.0, frame_max, &attach).is_ok() {
-            return;
+            return Ok(());
         }
         let addresses_only = Attach {
             source: attach.source.map(|source| Source {
@@ -210,16 +237,12 @@ impl<D: Copy + Default> Connection<D> {
             }),
             ..attach
         };
-        if write::amqp(out, link.channel.0, frame_max, &addresses_only).is_ok() {
-            return;
-        }
-        let bare = Attach {
-            source: attach.source.map(|_| Source::default()),
-            target: attach.target.map(|_| Target::Node(TargetNode::default())),
-            ..attach
-        };
-        // A name that alone fills the peer's largest frame can't be answered at all.
-        let _ = write::amqp(out, link.channel.0, frame_max, &bare);
+        write::amqp(out, link.channel.0, frame_max, &addresses_only).map_err(|_| {
+            Fault::describe(
+                Condition::FRAME_SIZE_TOO_SMALL,
+                format!("the answer to an attach doesn't fit the peer's max-frame-size, {frame_max} bytes"),
+            )
+        })
     }
 
     /// Attaches a link of ours. `None` if the session has no handle left, or the name is in use.
@@ -246,7 +269,10 @@ impl<D: Copy + Default> Connection<D> {
         let handle = session.add_link(link)?;
         let link = LinkRef { channel, handle };
         self.names_of(role).insert(name, link);
-        self.write_attach(link, attachment, out);
+        if self.write_attach(link, attachment, out).is_err() {
+            self.forget_link(link);
+            return None;
+        }
         Some(link)
     }
 

@@ -67,6 +67,10 @@ pub struct Connection<D> {
     /// The links by name: those on which we receive, those on which we send. A name means one link of a
     /// connection in each direction (§2.6.1).
     pub(super) names: [HashMap<Rc<str>, LinkRef>; 2],
+    /// Sessions so far, for their generations.
+    pub(super) sessions_begun: u32,
+    /// Whether the peer's bytes can't be split into frames any more.
+    framing_broken: bool,
     /// Sessions with something to flush.
     pub(super) dirty: SmallVec<[Channel; 4]>,
     started: Instant,
@@ -97,6 +101,8 @@ impl<D: Copy + Default> Connection<D> {
             sessions: Vec::new(),
             channels: SparseMap::default(),
             names: [HashMap::new(), HashMap::new()],
+            sessions_begun: 0,
+            framing_broken: false,
             dirty: SmallVec::new(),
             started: now,
             heard: now,
@@ -242,7 +248,9 @@ impl<D: Copy + Default> Connection<D> {
         if header != ProtocolHeader::AMQP {
             let fault =
                 Fault::new(Condition::NOT_IMPLEMENTED, "only AMQP 1.0.0 is served behind the SASL layer");
-            return Ok(Some((Some(self.refuse_header(fault, now, out)), &[])));
+            write::bytes(out, &ProtocolHeader::AMQP.to_bytes());
+            self.end_silently(now);
+            return Ok(Some((Some(Event::Closed(Cause::Ours(fault))), &[])));
         }
         self.stage = Stage::Frames;
         if self.side == Side::Acceptor {
@@ -302,7 +310,8 @@ impl<D: Copy + Default> Connection<D> {
     #[inline]
     fn recv_frame<'b>(&mut self, input: &'b [u8], now: Instant, out: &mut Output) -> Step<'b> {
         let frame_max = if self.open_received { self.settings.max_frame_size } else { FRAME_BEFORE_OPEN_MAX };
-        let Some((frame, rest)) = split_frame(input, frame_max)? else { return Ok(None) };
+        let split = split_frame(input, frame_max).inspect_err(|_| self.framing_broken = true);
+        let Some((frame, rest)) = split? else { return Ok(None) };
         if frame.kind != FrameKind::Amqp {
             return Err(Violation::connection(
                 Condition::FRAMING_ERROR,
@@ -488,9 +497,11 @@ impl<D: Copy + Default> Connection<D> {
         match violation {
             Violation::Connection(fault) => {
                 self.send_close(Some(&fault), now, out);
-                // What follows a connection error isn't acted upon; the peer's close isn't waited for by
-                // reading frames that may be nonsense, but by its closing the socket, or by time.
-                self.stage = Stage::Discard;
+                // What follows isn't acted upon but for the peer's close, which can't be found where the framing
+                // is broken; then its closing the socket is waited for, or time.
+                if self.framing_broken {
+                    self.stage = Stage::Discard;
+                }
                 Some(Event::Closed(Cause::Ours(fault)))
             }
             Violation::Session(channel, fault) => self
@@ -506,6 +517,11 @@ impl<D: Copy + Default> Connection<D> {
                 })
             }
         }
+    }
+
+    /// Notes that the peer sends nothing more, which is as good as its close. What we have to say still goes.
+    pub fn peer_ended(&mut self, now: Instant) {
+        self.end_silently(now);
     }
 
     /// Notes that bytes of the peer have come.
@@ -577,6 +593,12 @@ impl<D: Copy + Default> Connection<D> {
         out: &mut Output,
     ) -> Option<Event<'static>> {
         self.answer_violation(Violation::Connection(Fault::new(condition, description)), now, out)
+    }
+
+    /// How long the peer may be silent, if that is limited.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        self.settings.idle_timeout
     }
 
     /// The channels of all sessions.

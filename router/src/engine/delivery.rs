@@ -2,7 +2,9 @@
 
 use super::event::LinkRef;
 use crate::base::id::{Channel, Handle, Serial};
-use ringmain_codec::{DeliveryState, Role};
+use crate::base::limits::DESCRIPTION_BYTES_MAX;
+use ringmain_codec::{Cursor, Decode, DeliveryState, Encode, Role, Writer};
+use std::rc::Rc;
 
 /// An unsettled delivery, with what the engine's user keeps with it.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +13,8 @@ pub struct Unsettled<D> {
     pub handle: Handle,
     /// What the engine's user keeps with it.
     pub data: D,
+    /// Whether its receiver has given it a terminal state, which is final.
+    pub terminal: bool,
 }
 
 /// A delivery that is about to be sent.
@@ -61,77 +65,85 @@ pub struct DisposedDelivery<D> {
     pub delivery_id: Serial,
     /// What was kept with it.
     pub data: D,
+    /// Whether it had a terminal state before: no other state counts any more (§2.6.12).
+    pub was_terminal: bool,
 }
 
-/// A delivery state without data, which can be sent for many deliveries at once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlainState {
+/// The longest encoded state that is kept for a range; longer ones go at once, each in a frame of its own.
+const KEPT_STATE_BYTES_MAX: usize = 1024;
+
+/// A delivery state, kept until it is known for how many deliveries it holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeptState {
     /// No state: only the settlement is told.
     None,
     /// Accepted.
     Accepted,
     /// Released.
     Released,
-    /// Modified with nothing but delivery-failed.
-    Failed,
+    /// Any other, encoded.
+    Encoded(Rc<[u8]>),
 }
 
-impl PlainState {
-    /// The plain form of `state`, if it has no data.
+impl KeptState {
+    /// Keeps `state`; `None` if it is too long for that.
     #[must_use]
-    pub fn of(state: Option<&DeliveryState<'_>>) -> Option<Self> {
+    pub fn keep(state: Option<&DeliveryState<'_>>) -> Option<Self> {
         match state {
             None => Some(Self::None),
             Some(DeliveryState::Accepted) => Some(Self::Accepted),
             Some(DeliveryState::Released) => Some(Self::Released),
-            Some(DeliveryState::Modified(modified))
-                if modified.delivery_failed == Some(true)
-                    && modified.undeliverable_here.is_none()
-                    && modified.message_annotations.is_none() =>
-            {
-                Some(Self::Failed)
-            }
             Some(
-                DeliveryState::Modified(_)
+                state @ (DeliveryState::Modified(_)
                 | DeliveryState::Received(_)
                 | DeliveryState::Rejected(_)
                 | DeliveryState::Declared(_)
                 | DeliveryState::Transactional(_)
-                | DeliveryState::Other(_),
-            ) => None,
+                | DeliveryState::Other(_)),
+            ) => {
+                let mut room = [0; KEPT_STATE_BYTES_MAX];
+                let mut writer = Writer::new(&mut room);
+                state.encode(&mut writer).ok()?;
+                Some(Self::Encoded(writer.written().into()))
+            }
+        }
+    }
+
+    /// Whether a state of this many encoded bytes is short enough for any peer's frames.
+    fn fits_any_frame(&self) -> bool {
+        match self {
+            Self::None | Self::Accepted | Self::Released => true,
+            Self::Encoded(encoded) => encoded.len() <= DESCRIPTION_BYTES_MAX,
         }
     }
 
     /// The state as it goes into a performative.
     #[must_use]
-    pub fn state(self) -> Option<DeliveryState<'static>> {
+    pub fn state(&self) -> Option<DeliveryState<'_>> {
         match self {
             Self::None => None,
             Self::Accepted => Some(DeliveryState::Accepted),
             Self::Released => Some(DeliveryState::Released),
-            Self::Failed => Some(DeliveryState::Modified(ringmain_codec::Modified {
-                delivery_failed: Some(true),
-                undeliverable_here: None,
-                message_annotations: None,
-            })),
+            Self::Encoded(encoded) => DeliveryState::decode(&mut Cursor::new(encoded), "state").ok(),
         }
     }
 }
 
-/// Dispositions of consecutive deliveries with the same plain state, not sent yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Dispositions of consecutive deliveries with the same state, not sent yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PendingDisposition {
     first: Serial,
     last: Serial,
     settled: bool,
-    state: PlainState,
+    state: KeptState,
 }
 
 impl PendingDisposition {
-    /// The disposition of one delivery.
+    /// The disposition of one delivery, if it can be kept.
     #[must_use]
-    pub fn new(delivery_id: Serial, settled: bool, state: PlainState) -> Self {
-        Self { first: delivery_id, last: delivery_id, settled, state }
+    pub fn new(delivery_id: Serial, settled: bool, state: Option<&DeliveryState<'_>>) -> Option<Self> {
+        let state = KeptState::keep(state).filter(KeptState::fits_any_frame)?;
+        Some(Self { first: delivery_id, last: delivery_id, settled, state })
     }
 
     /// Takes `next` in, if it says the same of the delivery that follows.
@@ -146,7 +158,7 @@ impl PendingDisposition {
 
     /// The performative for the range.
     #[must_use]
-    pub fn disposition(&self, role: Role) -> ringmain_codec::Disposition<'static> {
+    pub fn disposition(&self, role: Role) -> ringmain_codec::Disposition<'_> {
         ringmain_codec::Disposition {
             role,
             first: self.first.0,
@@ -164,13 +176,21 @@ mod tests {
 
     #[test]
     fn a_range_grows_only_by_the_next_delivery_with_the_same_outcome() {
-        let accepted = |id| PendingDisposition::new(Serial(id), true, PlainState::Accepted);
-        let mut range = accepted(u32::MAX);
-        assert!(range.extend(&accepted(0)), "the numbers wrap");
-        assert!(!range.extend(&accepted(2)), "a gap");
-        assert!(!range.extend(&PendingDisposition::new(Serial(1), true, PlainState::Released)));
-        assert!(!range.extend(&PendingDisposition::new(Serial(1), false, PlainState::Accepted)));
+        let one =
+            |id, state: &DeliveryState<'_>| PendingDisposition::new(Serial(id), true, Some(state)).unwrap();
+        let mut range = one(u32::MAX, &DeliveryState::Accepted);
+        assert!(range.extend(&one(0, &DeliveryState::Accepted)), "the numbers wrap");
+        assert!(!range.extend(&one(2, &DeliveryState::Accepted)), "a gap");
+        assert!(!range.extend(&one(1, &DeliveryState::Released)));
+        let unsettled = PendingDisposition::new(Serial(1), false, Some(&DeliveryState::Accepted)).unwrap();
+        assert!(!range.extend(&unsettled));
         assert_eq!(range.first, Serial(u32::MAX));
         assert_eq!(range.last, Serial(0));
+        let failed = |id| {
+            let modified = ringmain_codec::Modified { delivery_failed: Some(true), ..Default::default() };
+            one(id, &DeliveryState::Modified(modified))
+        };
+        let mut range = failed(7);
+        assert!(range.extend(&failed(8)), "states with data are the same if their data are");
     }
 }

@@ -7,6 +7,9 @@ use ringmain_codec::{Begin, Flow};
 /// What we announce as our outgoing-window: we never hold transfers back on its account.
 pub const OUTGOING_WINDOW: u32 = i32::MAX as u32;
 
+/// A window is worth telling when it is at least one part in this many of a whole one.
+const WORTH_PARTS: u32 = 8;
+
 /// The flow state of one session.
 #[derive(Debug)]
 pub struct SessionFlow {
@@ -49,6 +52,12 @@ impl SessionFlow {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         let least = if self.held_bytes == 0 { SESSION_WINDOW_FRAMES_MIN } else { 0 };
         room.max(least).min(self.frames_max)
+    }
+
+    /// The window of a session of which nothing is held.
+    fn whole_window(&self) -> u32 {
+        let frames = SESSION_BUFFER_BYTES / self.max_frame_size.max(1) as usize;
+        u32::try_from(frames).unwrap_or(u32::MAX).max(SESSION_WINDOW_FRAMES_MIN).min(self.frames_max)
     }
 
     /// Takes over the peer's begin.
@@ -100,7 +109,9 @@ impl SessionFlow {
     #[must_use]
     pub fn wants_refresh(&self) -> bool {
         let window = self.window();
-        window > 0 && self.incoming_window <= window / 2
+        // A crowded session isn't told of each frame's room on its own.
+        let worth = self.held_bytes == 0 || window >= self.whole_window() / WORTH_PARTS;
+        window > 0 && worth && self.incoming_window <= window / 2
     }
 
     /// The session part of a flow, which tells the peer of the window as it is now.

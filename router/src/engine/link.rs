@@ -77,6 +77,8 @@ pub struct Link {
     pub snd_settle_mode: SenderSettleMode,
     /// The settle mode of the receiver, as both agreed.
     pub rcv_settle_mode: ReceiverSettleMode,
+    /// As receiver: deliveries that came and aren't settled.
+    pub unsettled: u32,
     /// The largest message that our side takes (as receiver) or the peer takes (as sender); 0: any.
     pub max_message_size: u64,
     /// What the engine's user keeps with it.
@@ -101,6 +103,7 @@ impl Link {
             available: 0,
             snd_settle_mode: SenderSettleMode::Mixed,
             rcv_settle_mode: ReceiverSettleMode::First,
+            unsettled: 0,
             max_message_size: 0,
             user: None,
             receiving: None,
@@ -134,17 +137,25 @@ impl Link {
 
     /// As receiver: takes over what the sender's flow says (§2.6.7): how far its delivery-count is, be it
     /// by transfers or by giving up credit, and what it has available.
-    pub(super) fn recv_sender_flow(&mut self, flow: &Flow<'_>) {
+    ///
+    /// # Errors
+    /// If the sender counts beyond the credit that it had.
+    pub(super) fn recv_sender_flow(&mut self, link: LinkRef, flow: &Flow<'_>) -> Result<(), Violation> {
         if let Some(count) = flow.delivery_count {
-            let advance = Serial(count).distance_from(self.delivery_count);
-            if let Ok(advance) = u32::try_from(advance) {
-                let advance = advance.min(self.credit);
-                self.delivery_count = self.delivery_count.plus(advance);
-                self.credit -= advance;
-            }
+            let advance = u32::try_from(Serial(count).distance_from(self.delivery_count)).unwrap_or(0);
+            let Some(left) = self.credit.checked_sub(advance) else {
+                return Err(Violation::link(
+                    link,
+                    Condition::TRANSFER_LIMIT_EXCEEDED,
+                    format!("flow.delivery-count {count} is beyond the link-credit"),
+                ));
+            };
+            self.delivery_count = self.delivery_count.plus(advance);
+            self.credit = left;
         }
         self.available = flow.available.unwrap_or(0);
         self.echo |= flow.echo;
+        Ok(())
     }
 
     /// As sender, in answer to a drain: gives up the credit that is left.

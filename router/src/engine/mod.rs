@@ -23,7 +23,7 @@ mod write;
 
 pub use attach::Attachment;
 pub use connection::Connection;
-pub use delivery::{Disposed, DisposedDelivery, NewDelivery, PlainState, Sent};
+pub use delivery::{Disposed, DisposedDelivery, KeptState, NewDelivery, Sent, Unsettled};
 pub use event::{Arrived, Cause, Event, LinkRef, Progress};
 pub use link::Credit;
 pub use settings::{Settings, Side};

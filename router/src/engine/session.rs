@@ -31,6 +31,10 @@ pub enum SessionState {
 pub struct Session<D> {
     /// Where it is in its life.
     pub state: SessionState,
+    /// Tells it from earlier sessions on the same channel.
+    pub generation: u32,
+    /// Whether the peer has ended it.
+    pub ended_by_peer: bool,
     /// The channel that the peer sends on, once its begin has come.
     pub remote_channel: Option<u16>,
     /// Windows and transfer-ids.
@@ -60,9 +64,11 @@ pub struct Session<D> {
 }
 
 impl<D> Session<D> {
-    pub(super) fn new(state: SessionState, flow: SessionFlow) -> Self {
+    pub(super) fn new(state: SessionState, generation: u32, flow: SessionFlow) -> Self {
         Self {
             state,
+            generation,
+            ended_by_peer: false,
             remote_channel: None,
             flow,
             remote_handle_max: u32::MAX,
@@ -193,14 +199,34 @@ impl<D> Session<D> {
     }
 
     /// Takes the unsettled deliveries of one link out, in the order of their numbers.
-    pub(super) fn take_unsettled(&mut self, link: LinkRef, outgoing: bool) -> Vec<(Serial, D)>
-    where
-        D: Copy,
-    {
-        let map = if outgoing { &mut self.outgoing } else { &mut self.incoming };
+    pub(super) fn take_unsettled(&mut self, link: LinkRef) -> Vec<(Serial, Unsettled<D>)> {
+        let sends = self.link(link.handle).is_some_and(|link| link.role == Role::Sender);
+        let map = if sends { &mut self.outgoing } else { &mut self.incoming };
         let ids: Vec<Serial> =
             map.iter().filter(|(_, unsettled)| unsettled.handle == link.handle).map(|(id, _)| id).collect();
-        ids.into_iter().filter_map(|id| map.remove(id).map(|unsettled| (id, unsettled.data))).collect()
+        ids.into_iter().filter_map(|id| map.remove(id).map(|unsettled| (id, unsettled))).collect()
+    }
+
+    /// Adds an unsettled delivery that came.
+    #[inline]
+    pub(super) fn push_incoming(&mut self, handle: Handle)
+    where
+        D: Default,
+    {
+        self.incoming.push(Unsettled { handle, data: D::default(), terminal: false });
+        if let Some(link) = self.link_mut(handle) {
+            link.unsettled += 1;
+        }
+    }
+
+    /// Removes a delivery that came, which is settled now.
+    #[inline]
+    pub(super) fn remove_incoming(&mut self, delivery_id: Serial) -> Option<Unsettled<D>> {
+        let unsettled = self.incoming.remove(delivery_id)?;
+        if let Some(link) = self.link_mut(unsettled.handle) {
+            link.unsettled -= 1;
+        }
+        Some(unsettled)
     }
 }
 
@@ -253,7 +279,8 @@ impl<D: Copy + Default> Connection<D> {
         let index = self.sessions.iter().position(Option::is_none).unwrap_or(self.sessions.len());
         let channel = u16::try_from(index).ok().filter(|&channel| channel <= self.peer.channel_max)?;
         let flow = SessionFlow::new(self.settings.max_frame_size, self.settings.session_frames_max);
-        let session = Some(Box::new(Session::new(state, flow)));
+        self.sessions_begun = self.sessions_begun.wrapping_add(1);
+        let session = Some(Box::new(Session::new(state, self.sessions_begun, flow)));
         if index == self.sessions.len() {
             self.sessions.push(session);
         } else {
@@ -372,7 +399,7 @@ impl<D: Copy + Default> Connection<D> {
                 Ok(Some(Event::Flow { link: link_ref, user }))
             }
             Role::Receiver => {
-                link.recv_sender_flow(flow);
+                link.recv_sender_flow(link_ref, flow)?;
                 if std::mem::take(&mut link.echo) {
                     self.write_link_flow(link_ref, 0, out);
                 }
@@ -427,15 +454,18 @@ impl<D: Copy + Default> Connection<D> {
     }
 
     /// Notes that `bytes` of a session's payload stay in the router for now: the session's window shrinks.
-    pub fn hold(&mut self, channel: Channel, bytes: usize) {
-        if let Some(session) = self.session_mut(channel) {
+    /// Returns the session's generation, for `release`.
+    pub fn hold(&mut self, channel: Channel, bytes: usize) -> u32 {
+        self.session_mut(channel).map_or(0, |session| {
             session.flow.hold(bytes);
-        }
+            session.generation
+        })
     }
 
     /// Notes that `bytes` of a session's payload have gone on; the window is refreshed with the next flush.
-    pub fn release(&mut self, channel: Channel, bytes: usize) {
-        if let Some(session) = self.session_mut(channel) {
+    /// A later session on the same channel has nothing to do with it.
+    pub fn release(&mut self, channel: Channel, generation: u32, bytes: usize) {
+        if let Some(session) = self.session_mut(channel).filter(|session| session.generation == generation) {
             session.flow.release(bytes);
             if session.flow.wants_refresh() {
                 self.mark_dirty(channel);
@@ -490,7 +520,7 @@ impl<D: Copy + Default> Connection<D> {
         }
         // The session's memory goes with `forget_session`, which its user calls when it has dealt with the
         // session's links and deliveries.
-        session.remote_channel = None;
+        session.ended_by_peer = true;
         self.send_end(channel, None, out);
         Ok(Some(Event::Ended { channel, cause: Cause::Peer(end.error) }))
     }
@@ -518,7 +548,7 @@ impl<D: Copy + Default> Connection<D> {
     /// channel stays in use until both ends have been exchanged.
     pub fn clear_session(&mut self, channel: Channel) {
         let Some(session) = self.session_mut(channel) else { return };
-        let answered = session.remote_channel.is_none();
+        let ended_by_peer = session.ended_by_peer;
         let names: Vec<(Role, Rc<str>)> =
             session.links().map(|(_, link)| (link.role, link.name.clone())).collect();
         session.links.clear();
@@ -532,7 +562,7 @@ impl<D: Copy + Default> Connection<D> {
                 self.names_of(role).remove(&name);
             }
         }
-        if answered {
+        if ended_by_peer {
             self.forget_session(channel);
         }
     }

@@ -5,16 +5,17 @@
 //! deliveries, and, when sending, one copy of the payload. Nothing is allocated but the growth of those.
 
 use super::connection::Connection;
-use super::delivery::{
-    Disposed, DisposedDelivery, NewDelivery, PendingDisposition, PlainState, Sent, Unsettled,
-};
+use super::delivery::{Disposed, DisposedDelivery, NewDelivery, PendingDisposition, Sent, Unsettled};
 use super::event::{Arrived, Event, LinkRef};
 use super::link::{Credit, LinkState, Sending};
 use super::violation::Violation;
 use super::write;
 use crate::base::buffer::Output;
-use crate::base::id::{Channel, Serial};
-use ringmain_codec::{Condition, DeliveryState, Disposition, ReceiverSettleMode, Role, Transfer};
+use crate::base::id::{Channel, Handle, Serial};
+use ringmain_codec::{
+    Condition, DeliveryState, Disposition, Modified, ReceiverSettleMode, Rejected, Role, Transfer,
+};
+use std::collections::HashMap;
 
 impl<D: Copy + Default> Connection<D> {
     #[inline]
@@ -74,12 +75,12 @@ impl<D: Copy + Default> Connection<D> {
         match (first, settled) {
             (true, true) => session.incoming.skip(),
             (true, false) => {
-                session.incoming.push(Unsettled { handle, data: D::default() });
+                session.push_incoming(handle);
             }
             (false, true) => {
                 // Its entry is needed until the delivery's user has seen this frame.
                 if transfer.aborted || !transfer.more {
-                    session.incoming.remove(receiving.delivery_id);
+                    session.remove_incoming(receiving.delivery_id);
                 }
             }
             (false, false) => {}
@@ -186,7 +187,7 @@ impl<D: Copy + Default> Connection<D> {
         if delivery.settled {
             session.outgoing.skip();
         } else {
-            session.outgoing.push(Unsettled { handle: link.handle, data: delivery.data });
+            session.outgoing.push(Unsettled { handle: link.handle, data: delivery.data, terminal: false });
         }
         Some(delivery_id)
     }
@@ -265,7 +266,7 @@ impl<D: Copy + Default> Connection<D> {
             session.link(link.handle).is_some_and(|link| link.rcv_settle_mode == ReceiverSettleMode::Second);
         let settled = settled && !(second && state.is_some());
         let known = if settled {
-            session.incoming.remove(delivery_id).is_some()
+            session.remove_incoming(delivery_id).is_some()
         } else {
             session.incoming.get(delivery_id).is_some()
         };
@@ -313,19 +314,18 @@ impl<D: Copy + Default> Connection<D> {
             Role::Receiver => &mut session.pending_as_receiver,
             Role::Sender => &mut session.pending_as_sender,
         };
-        if let Some(plain) = PlainState::of(state) {
-            let next = PendingDisposition::new(delivery_id, settled, plain);
-            let extended = slot.as_mut().is_some_and(|pending| pending.extend(&next));
-            if !extended && let Some(before) = slot.replace(next) {
-                write::amqp(out, channel.0, frame_max, &before.disposition(role))
-                    .expect("a plain disposition fits the smallest frame");
-            }
+        let next = PendingDisposition::new(delivery_id, settled, state);
+        let extended = match (&mut *slot, &next) {
+            (Some(pending), Some(next)) => pending.extend(next),
+            (Some(_) | None, Some(_) | None) => false,
+        };
+        if !extended && let Some(before) = std::mem::replace(slot, next.clone()) {
+            write::amqp(out, channel.0, frame_max, &before.disposition(role))
+                .expect("a short disposition fits the smallest frame");
+        }
+        if next.is_some() {
             self.mark_dirty(channel);
             return;
-        }
-        if let Some(before) = slot.take() {
-            write::amqp(out, channel.0, frame_max, &before.disposition(role))
-                .expect("a plain disposition fits the smallest frame");
         }
         let disposition = Disposition {
             role,
@@ -335,10 +335,12 @@ impl<D: Copy + Default> Connection<D> {
             state: state.copied(),
             batchable: false,
         };
-        if write::amqp(out, channel.0, frame_max, &disposition).is_err() {
-            // The data is too large for the peer's largest frame: the outcome goes without it.
-            let short = Disposition { state: state.map(without_data), ..disposition };
-            let _ = write::amqp(out, channel.0, frame_max, &short);
+        // Data that are too large for the peer's largest frame are left out, so that the outcome gets there.
+        for shorter in [state.copied(), state.map(without_data), state.and_then(kind_only)] {
+            if write::amqp(out, channel.0, frame_max, &Disposition { state: shorter, ..disposition }).is_ok()
+            {
+                return;
+            }
         }
     }
 
@@ -348,6 +350,10 @@ impl<D: Copy + Default> Connection<D> {
         disposition: &Disposition<'b>,
     ) -> Result<Option<Event<'b>>, Violation> {
         let Some(channel) = self.mapped(remote, "disposition")? else { return Ok(None) };
+        if !disposition.settled && disposition.state.is_none() {
+            // It says nothing.
+            return Ok(None);
+        }
         let first = Serial(disposition.first);
         Ok(Some(Event::Disposition(Disposed {
             channel,
@@ -374,28 +380,49 @@ impl<D: Copy + Default> Connection<D> {
             return None;
         };
         disposed.next = (delivery_id != disposed.last).then(|| delivery_id.next());
-        let unsettled =
-            if disposed.settled { map.remove(delivery_id) } else { map.get(delivery_id).copied() }?;
-        if disposed.role == Role::Sender
-            && disposed.settled
-            && let Some(receiving) =
-                session.link_mut(unsettled.handle).and_then(|link| link.receiving.as_mut())
-            && receiving.delivery_id == delivery_id
-        {
-            receiving.settled = true;
+        let entry = map.get_mut(delivery_id)?;
+        let was_terminal = entry.terminal;
+        entry.terminal |= disposed.state.as_ref().is_some_and(DeliveryState::is_terminal);
+        let unsettled = *entry;
+        match disposed.role {
+            Role::Receiver if disposed.settled => {
+                session.outgoing.remove(delivery_id);
+            }
+            Role::Sender if disposed.settled => {
+                session.remove_incoming(delivery_id);
+                if let Some(receiving) =
+                    session.link_mut(unsettled.handle).and_then(|link| link.receiving.as_mut())
+                    && receiving.delivery_id == delivery_id
+                {
+                    receiving.settled = true;
+                }
+            }
+            Role::Receiver | Role::Sender => {}
         }
         let link = LinkRef { channel: disposed.channel, handle: unsettled.handle };
-        Some(DisposedDelivery { link, delivery_id, data: unsettled.data })
+        Some(DisposedDelivery { link, delivery_id, data: unsettled.data, was_terminal })
     }
 
-    /// Takes the unsettled deliveries that went on a link out: it is gone.
-    pub fn take_outgoing_of(&mut self, link: LinkRef) -> Vec<(Serial, D)> {
-        self.session_mut(link.channel).map_or_else(Vec::new, |session| session.take_unsettled(link, true))
+    /// Takes all unsettled deliveries of a session out, by their links: the session is gone. Those that went
+    /// on a link are those of a link on which we send.
+    pub fn take_all_unsettled(&mut self, channel: Channel) -> HashMap<Handle, Vec<(Serial, Unsettled<D>)>> {
+        let mut all: HashMap<Handle, Vec<(Serial, Unsettled<D>)>> = HashMap::new();
+        if let Some(session) = self.session_mut(channel) {
+            for map in [&mut session.outgoing, &mut session.incoming] {
+                let ids: Vec<Serial> = map.iter().map(|(id, _)| id).collect();
+                for id in ids {
+                    if let Some(unsettled) = map.remove(id) {
+                        all.entry(unsettled.handle).or_default().push((id, unsettled));
+                    }
+                }
+            }
+        }
+        all
     }
 
-    /// Takes the unsettled deliveries that came on a link out: it is gone.
-    pub fn take_incoming_of(&mut self, link: LinkRef) -> Vec<(Serial, D)> {
-        self.session_mut(link.channel).map_or_else(Vec::new, |session| session.take_unsettled(link, false))
+    /// Takes the unsettled deliveries of a link out: it is gone.
+    pub fn take_unsettled_of(&mut self, link: LinkRef) -> Vec<(Serial, Unsettled<D>)> {
+        self.session_mut(link.channel).map_or_else(Vec::new, |session| session.take_unsettled(link))
     }
 }
 
@@ -416,10 +443,10 @@ fn frame(link: LinkRef, sending: &Sending, more: bool) -> Transfer<'_> {
     }
 }
 
-/// A state of the same kind that takes little room.
+/// A state of the same kind without what may be long.
 fn without_data<'a>(state: &DeliveryState<'a>) -> DeliveryState<'a> {
     match state {
-        DeliveryState::Rejected(rejected) => DeliveryState::Rejected(ringmain_codec::Rejected {
+        DeliveryState::Rejected(rejected) => DeliveryState::Rejected(Rejected {
             error: rejected.error.map(|error| ringmain_codec::Error {
                 description: None,
                 info: None,
@@ -427,7 +454,7 @@ fn without_data<'a>(state: &DeliveryState<'a>) -> DeliveryState<'a> {
             }),
         }),
         DeliveryState::Modified(modified) => {
-            DeliveryState::Modified(ringmain_codec::Modified { message_annotations: None, ..*modified })
+            DeliveryState::Modified(Modified { message_annotations: None, ..*modified })
         }
         DeliveryState::Received(_)
         | DeliveryState::Accepted
@@ -435,5 +462,15 @@ fn without_data<'a>(state: &DeliveryState<'a>) -> DeliveryState<'a> {
         | DeliveryState::Declared(_)
         | DeliveryState::Transactional(_)
         | DeliveryState::Other(_) => *state,
+    }
+}
+
+/// What is left of a state whose data can't be told at all.
+fn kind_only<'a>(state: &DeliveryState<'a>) -> Option<DeliveryState<'a>> {
+    match state {
+        DeliveryState::Rejected(_) => Some(DeliveryState::Rejected(Rejected { error: None })),
+        DeliveryState::Modified(_) => Some(without_data(state)),
+        DeliveryState::Accepted | DeliveryState::Released | DeliveryState::Received(_) => Some(*state),
+        DeliveryState::Declared(_) | DeliveryState::Transactional(_) | DeliveryState::Other(_) => None,
     }
 }

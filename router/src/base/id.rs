@@ -59,7 +59,7 @@ key! {
 }
 
 /// A shard: a thread with its ring, its buffers and its connections.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ShardId(pub u16);
 
 /// A listener, in the order of the configuration.

@@ -5,10 +5,15 @@
 //! | bytes before the peer's open | one frame of 512 bytes | 512 B a connection |
 //! | bytes of an incomplete frame | our max-frame-size | 16 KiB a connection by default, only while a frame is incomplete |
 //! | output waiting on a connection | [`OUTPUT_BACKLOG_MAX`], then its links wait and it isn't read | 1 MiB a stalled connection |
-//! | payload held for slow receivers | [`SESSION_BUFFER_BYTES`] a session, then its window is closed | 4 MiB a session that sends to them |
+//! | output for a peer that takes nothing | [`OUTPUT_MAX`], then the connection is closed | 8 MiB for a moment |
+//! | payload held for slow receivers | [`SESSION_BUFFER_BYTES`] a session, then its window is closed; [`HELD_BYTES_MAX`] a shard, then who sent it isn't read | 4 MiB a session, 256 MiB a shard |
 //! | deliveries a sender may have open | its credit (`linkCapacity`, 250) | about 100 B each beside their payload |
-//! | links of a session | [`LINKS_PER_SESSION_MAX`] | about 0.5 KiB each |
+//! | deliveries a receiver leaves unsettled | [`UNSETTLED_PER_LINK_MAX`] a link, then it gets no more | about 64 B each |
+//! | settled deliveries waiting for a receiver | [`WAITING_SETTLED_CAPACITIES_MAX`] times its capacity, or [`CONGESTED_BYTES_MAX`]; the oldest are dropped | 1 MiB a link |
+//! | links of a connection | [`LINKS_PER_CONNECTION_MAX`], then attaches are refused | about 0.5 KiB each |
 //! | sessions of a connection | `maxSessions` of its listener | about 0.5 KiB each |
+//! | connections of a shard | [`CONNECTIONS_MAX`], then they are closed at once | about 3 KiB each with two links |
+//! | hand-offs to another shard | `HAND_OFFS_MAX` of `shard/seat.rs`, then they wait as on a connection | 16 MiB a pair of shards |
 //! | received buffers | the driver's ring | 8 MiB a shard |
 
 /// The largest frame that is taken before the peer's open has said otherwise (AMQP 1.0 §2.4.1, §5.3.1).
@@ -36,18 +41,48 @@ pub const OUTPUT_BACKLOG_MAX: usize = 1024 * 1024;
 /// Completions that a shard deals with before it sends what they led to.
 pub const COMPLETIONS_PER_TURN_MAX: usize = 256;
 
-/// Chunks given to the kernel in one send.
-pub const CHUNKS_PER_SEND_MAX: usize = 16;
+/// Hand-offs that a shard takes from each other shard in one turn.
+pub const HAND_OFFS_PER_TURN_MAX: usize = 64;
+
+/// Output waiting on a connection beyond which it isn't read: more than its links leave behind, so that only
+/// answers reach it that the peer doesn't take.
+pub const OUTPUT_PAUSE: usize = 2 * OUTPUT_BACKLOG_MAX;
+
+/// Output waiting on a connection beyond which it is closed: its peer takes nothing while others have much
+/// to tell it.
+pub const OUTPUT_MAX: usize = 8 * OUTPUT_BACKLOG_MAX;
+
+/// What one link sends of its queue before the others of its connection have their turn.
+pub const PUMP_BYTES_MAX: usize = 64 * 1024;
+
+/// Chunks given to the kernel in one send: 256 KiB.
+pub const CHUNKS_PER_SEND_MAX: usize = 4;
 
 /// Payload of one incoming session that the router may hold for receivers that don't take it yet.
 /// The window that we announce to the session's peer is what is left of it, in frames.
 pub const SESSION_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// Payload that a shard may hold for all of its sessions. Beyond it the connections that it is held for aren't
+/// read.
+pub const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What a piece of payload that is held costs beside its bytes; a session is charged for it too.
 pub const PIECE_OVERHEAD_BYTES: usize = 192;
 
 /// The window announced to a peer is at least this many frames while nothing of its session is held.
 pub const SESSION_WINDOW_FRAMES_MIN: u32 = 8;
+
+/// Deliveries that a receiver may leave unsettled on one link; it gets no more until it settles some.
+pub const UNSETTLED_PER_LINK_MAX: u32 = 65_536;
+
+/// Settled deliveries that may wait for one receiver, in times its link's capacity.
+pub const WAITING_SETTLED_CAPACITIES_MAX: u32 = 4;
+
+/// Links of one connection.
+pub const LINKS_PER_CONNECTION_MAX: usize = 65_536;
+
+/// Connections of one shard.
+pub const CONNECTIONS_MAX: usize = 1 << 20;
 
 /// Links of one session.
 pub const LINKS_PER_SESSION_MAX: usize = 65_536;
@@ -70,3 +105,6 @@ const _: () = assert!(SENT_FRAME_MAX as usize <= LARGE_CHUNK_BYTES);
 const _: () = assert!(FRAME_BEFORE_OPEN_MAX as usize <= SMALL_CHUNK_BYTES);
 const _: () = assert!(DESCRIPTION_BYTES_MAX < FRAME_BEFORE_OPEN_MAX as usize);
 const _: () = assert!(MESSAGE_FRONT_BYTES_MAX < SESSION_BUFFER_BYTES);
+const _: () = assert!(OUTPUT_BACKLOG_MAX < OUTPUT_PAUSE && OUTPUT_PAUSE < OUTPUT_MAX);
+const _: () = assert!(CHUNKS_PER_SEND_MAX * LARGE_CHUNK_BYTES <= OUTPUT_BACKLOG_MAX);
+const _: () = assert!(SESSION_BUFFER_BYTES < HELD_BYTES_MAX);

@@ -176,7 +176,8 @@ impl Endpoint {
                     ringmain_codec::Condition::NOT_ALLOWED,
                     "a command-line client takes no links",
                 );
-                wire.connection.refuse_link(link, &attach, &fault, &mut wire.out);
+                // An answer that doesn't fit the router's frames is no answer: it can tell by itself.
+                let _answered = wire.connection.refuse_link(link, &attach, &fault, &mut wire.out);
                 Ok(None)
             }
             Event::Flow { .. }

@@ -1,5 +1,7 @@
-//! The control thread: configuration and the life of the router now, management later.
+//! The control thread: configuration, the life of the router, the routing snapshot. Management comes later.
 
 pub mod config;
 mod open_properties;
+mod registry;
 pub mod router;
+mod shards;

@@ -5,27 +5,21 @@
 
 use super::config::{AddressMatch, BindAddress, Config, Distribution, ListenerConfig, StripAnnotations};
 use super::open_properties;
-use crate::base::id::ListenerId;
+use super::shards::{self, Shards};
+use crate::base::id::{ListenerId, ShardId};
 use crate::engine::Settings;
 use crate::engine::settings::SaslPolicy;
-use crate::io::driver::Driver as _;
-use crate::io::uring::{UringDriver, UringSizes, probe};
+use crate::io::uring::probe;
 use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::{AddressSettings, Snapshot, Treatment};
-use crate::shard::mailbox::{Mailbox, Message};
 use crate::shard::slots::ListenerSettings;
-use crate::shard::turn::Shard;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::TcpListener;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
 
 /// Connections that the kernel completes before we accept them.
 const BACKLOG: i32 = 4096;
@@ -43,9 +37,13 @@ const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 pub fn run(config: &Config) -> Result<ExitCode, String> {
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
-    let snapshot = Arc::new(snapshot(config, &id));
-    let settings: Vec<ListenerSettings> =
-        config.listeners.iter().map(|listener| listener_settings(listener, &id)).collect();
+    let cpus = cpus(config)?;
+    let snapshot = snapshot(config, &id);
+    let settings: Vec<ListenerSettings> = config
+        .listeners
+        .iter()
+        .map(|listener| listener_settings(listener, &id, cpus.len()))
+        .collect::<Result<_, _>>()?;
     let mut sockets = Vec::new();
     for (index, listener) in config.listeners.iter().enumerate() {
         let listener_id = ListenerId(u16::try_from(index).map_err(|_| "too many listeners".to_owned())?);
@@ -66,18 +64,49 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
     };
     tokio_uring::builder().uring_builder(&runtime_ring).start(async move {
         let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
-        let mut shard = spawn_shard(snapshot, settings, sockets)?;
+        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, sockets)?;
+        let registry = tokio_uring::spawn(registry.run());
         for address in &addresses {
             log!(Module::Server, Level::Notice, "Listening on {address}");
         }
         log!(
             Module::Server,
             Level::Notice,
-            "Operational, 1 Threads Running (process ID {})",
+            "Operational, {} Threads Running (process ID {})",
+            cpus.len(),
             std::process::id()
         );
-        supervise(&mut signals, &mut shard).await
+        let ended = supervise(&mut signals, &mut shards).await;
+        registry.abort();
+        ended
     })
+}
+
+/// The CPU of each shard; `None`: not pinned, since there are more shards than CPUs.
+fn cpus(config: &Config) -> Result<Vec<Option<usize>>, String> {
+    let allowed = shards::allowed_cpus().map_err(|error| format!("can't read the CPU affinity: {error}"))?;
+    if let Some(chosen) = &config.router.cpus {
+        if let Some(missing) = chosen.iter().find(|cpu| !allowed.contains(cpu)) {
+            return Err(format!(
+                "router: 'cpus' names CPU {missing}, which this process may not run on (it may on {allowed:?})"
+            ));
+        }
+        return Ok(chosen.iter().copied().map(Some).collect());
+    }
+    let count = match config.router.worker_threads {
+        None => allowed.len(),
+        Some(count) => count as usize,
+    };
+    if count > allowed.len() {
+        log!(
+            Module::Server,
+            Level::Warning,
+            "{count} shards on {} CPUs: they aren't pinned, and share them",
+            allowed.len()
+        );
+        return Ok(vec![None; count]);
+    }
+    Ok(allowed.into_iter().take(count).map(Some).collect())
 }
 
 /// A name for a router whose configuration gives it none.
@@ -87,7 +116,7 @@ fn generated_id() -> String {
 }
 
 fn snapshot(config: &Config, id: &str) -> Snapshot {
-    let mut snapshot = Snapshot::new(id.to_owned(), treatment(config.router.default_distribution));
+    let mut snapshot = Snapshot::new(id, treatment(config.router.default_distribution));
     for address in &config.addresses {
         let settings =
             AddressSettings { treatment: treatment(address.distribution), priority: address.priority };
@@ -108,7 +137,17 @@ fn treatment(distribution: Distribution) -> Treatment {
     }
 }
 
-fn listener_settings(listener: &ListenerConfig, id: &str) -> ListenerSettings {
+fn listener_settings(listener: &ListenerConfig, id: &str, shards: usize) -> Result<ListenerSettings, String> {
+    let shard = listener.shard.map(|shard| {
+        if usize::from(shard) < shards {
+            return Ok(ShardId(shard));
+        }
+        Err(format!(
+            "listener at line {}: 'shard' is {shard}, but there are only shards 0 to {}",
+            listener.line,
+            shards - 1
+        ))
+    });
     let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
     let engine = Settings {
         container_id: id.to_owned(),
@@ -131,8 +170,9 @@ fn listener_settings(listener: &ListenerConfig, id: &str) -> ListenerSettings {
         StripAnnotations::Both => (true, true),
         StripAnnotations::No => (false, false),
     };
-    ListenerSettings {
+    Ok(ListenerSettings {
         engine,
+        shard: shard.transpose()?,
         link_capacity: listener.link_capacity,
         max_message_size: listener.max_message_size,
         strip_in,
@@ -142,7 +182,7 @@ fn listener_settings(listener: &ListenerConfig, id: &str) -> ListenerSettings {
             .iter()
             .map(|member| (member.key.clone(), open_properties::encode(&member.value)))
             .collect(),
-    }
+    })
 }
 
 /// Binds a listener's sockets: one for each address of its host.
@@ -178,49 +218,6 @@ fn bind_one(address: BindAddress) -> io::Result<TcpListener> {
     socket.bind(&address.address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// The thread of a shard, as the control thread knows it.
-struct ShardHandle {
-    mailbox: Mailbox,
-    ended: oneshot::Receiver<()>,
-    thread: Option<JoinHandle<Result<(), String>>>,
-}
-
-/// Starts the shard, and returns when it has its ring and accepts connections.
-fn spawn_shard(
-    snapshot: Arc<Snapshot>,
-    settings: Vec<ListenerSettings>,
-    sockets: Vec<(ListenerId, TcpListener)>,
-) -> Result<ShardHandle, String> {
-    let (ready, is_ready) = mpsc::sync_channel(1);
-    let (end, ended) = oneshot::channel();
-    let thread = std::thread::Builder::new()
-        .name("shard-0".to_owned())
-        .spawn(move || {
-            let _end = end;
-            let driver = UringDriver::new(UringSizes::default())
-                .map_err(|error| format!("can't set up the shard's io_uring: {error}"))?;
-            let (mailbox, messages) = Mailbox::new(driver.waker());
-            let mut shard = Shard::new(driver, snapshot, settings, messages);
-            for (listener, socket) in sockets {
-                shard
-                    .listen(listener, socket)
-                    .map_err(|error| format!("can't accept connections: {error}"))?;
-            }
-            // The other end waits for just this.
-            let _ = ready.send(mailbox);
-            shard.run().map_err(|error| format!("the shard's io_uring failed: {error}"))
-        })
-        .map_err(|error| format!("can't start a thread: {error}"))?;
-    match is_ready.recv() {
-        Ok(mailbox) => Ok(ShardHandle { mailbox, ended, thread: Some(thread) }),
-        Err(_) => Err(join(thread).err().unwrap_or_else(|| "the shard ended at once".to_owned())),
-    }
-}
-
-fn join(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
-    thread.join().unwrap_or_else(|_| Err("the shard panicked, which is a fault of the router".to_owned()))
 }
 
 /// The signals that a router knows.
@@ -259,27 +256,23 @@ impl Signals {
 }
 
 /// Waits for the end: a signal, or a shard that fails.
-async fn supervise(signals: &mut Signals, shard: &mut ShardHandle) -> Result<ExitCode, String> {
+async fn supervise(signals: &mut Signals, shards: &mut Shards) -> Result<ExitCode, String> {
     tokio::select! {
         name = signals.stop() => {
             log!(Module::Server, Level::Notice, "{name}: shutting down; a second signal ends at once");
         }
-        _ = &mut shard.ended => {}
+        () = shards.first_ended() => {}
     }
-    if shard.mailbox.send(Message::Shutdown) {
-        tokio::select! {
-            name = signals.stop() => {
-                log!(Module::Server, Level::Notice, "{name} again: ending at once");
-                log::flush(Duration::from_millis(100));
-                std::process::exit(1);
-            }
-            _ = &mut shard.ended => {}
+    shards.shut_down();
+    tokio::select! {
+        name = signals.stop() => {
+            log!(Module::Server, Level::Notice, "{name} again: ending at once");
+            log::flush(Duration::from_millis(100));
+            std::process::exit(1);
         }
+        () = shards.all_ended() => {}
     }
-    match shard.thread.take() {
-        Some(thread) => join(thread)?,
-        None => {}
-    }
+    shards.join()?;
     log!(Module::Server, Level::Notice, "Stopped");
     Ok(ExitCode::SUCCESS)
 }

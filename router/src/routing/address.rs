@@ -50,6 +50,21 @@ impl fmt::Debug for Address<'_> {
 }
 
 impl<'a> Address<'a> {
+    /// Reads the key of an address: its class's letter, then its text.
+    #[must_use]
+    pub fn from_key(key: &'a str) -> Option<Self> {
+        let class = match key.chars().next()? {
+            'M' => Class::Mobile,
+            'L' => Class::Local,
+            'T' => Class::Topological,
+            'R' => Class::Router,
+            'H' => Class::Edge,
+            'A' => Class::Area,
+            _ => return None,
+        };
+        Some(Self { class, text: &key[1..] })
+    }
+
     /// Reads the text of an address as router `id` understands it.
     #[must_use]
     pub fn parse(text: &'a str, id: &str) -> Self {

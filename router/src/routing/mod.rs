@@ -10,6 +10,5 @@ pub mod snapshot;
 pub mod table;
 
 pub use address::{Address, Class};
-pub use persistent::PersistentMap;
 pub use snapshot::{AddressSettings, Snapshot, Treatment};
-pub use table::{AddressTable, LocalAddress};
+pub use table::{AddressTable, LocalAddress, Remote, Use};

@@ -38,6 +38,9 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
     text.split(['.', '/']).filter(move |_| !text.is_empty())
 }
 
+/// Tokens of an address that patterns look at.
+const TOKENS_MAX: usize = 64;
+
 impl<V> PatternTree<V> {
     /// Adds a pattern; returns the value that the same pattern had before.
     pub fn insert(&mut self, pattern: &str, value: V) -> Option<V> {
@@ -56,7 +59,8 @@ impl<V> PatternTree<V> {
     /// The value of the best match for `address`.
     #[must_use]
     pub fn find(&self, address: &str) -> Option<&V> {
-        let tokens: Vec<&str> = tokens(address).collect();
+        // What lies beyond isn't looked at, so that a peer can't make a look-up long.
+        let tokens: Vec<&str> = tokens(address).take(TOKENS_MAX).collect();
         self.root.find(&tokens)
     }
 }

@@ -2,6 +2,10 @@
 
 use super::address::{Address, Class};
 use super::pattern::PatternTree;
+use super::persistent::PersistentMap;
+use crate::base::id::ShardId;
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// How deliveries to an address are spread over its receivers (its distribution).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,26 +29,37 @@ pub struct AddressSettings {
     pub priority: Option<u8>,
 }
 
-/// The router's id and the configuration of addresses, as all shards see it.
+/// The shards with receivers of an address, and how many each has.
+pub type Consumers = SmallVec<[(ShardId, u32); 2]>;
+
+/// The router's id, the configuration of addresses, and who consumes which, as all shards see it.
+///
+/// A copy shares everything with its original; changing one costs the change.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The router's id.
-    pub router_id: String,
+    pub router_id: Arc<str>,
     /// The treatment of addresses that aren't configured.
     pub default_treatment: Treatment,
-    patterns: PatternTree<AddressSettings>,
+    patterns: Arc<PatternTree<AddressSettings>>,
+    consumers: PersistentMap<Consumers>,
 }
 
 impl Snapshot {
     /// A snapshot without any configured address.
     #[must_use]
-    pub fn new(router_id: String, default_treatment: Treatment) -> Self {
-        Self { router_id, default_treatment, patterns: PatternTree::default() }
+    pub fn new(router_id: &str, default_treatment: Treatment) -> Self {
+        Self {
+            router_id: router_id.into(),
+            default_treatment,
+            patterns: Arc::default(),
+            consumers: PersistentMap::default(),
+        }
     }
 
     /// Configures the addresses that match `pattern`. Returns what the same pattern said before.
     pub fn configure(&mut self, pattern: &str, settings: AddressSettings) -> Option<AddressSettings> {
-        self.patterns.insert(pattern, settings)
+        Arc::make_mut(&mut self.patterns).insert(pattern, settings)
     }
 
     /// What applies to `address`.
@@ -59,6 +74,26 @@ impl Snapshot {
             Class::Local | Class::Edge => AddressSettings { treatment: Treatment::Balanced, priority: None },
             Class::Topological => AddressSettings { treatment: Treatment::Multicast, priority: None },
             Class::Router | Class::Area => AddressSettings { treatment: Treatment::Closest, priority: None },
+        }
+    }
+
+    /// The shards with receivers of the address of that key.
+    #[must_use]
+    pub fn consumers(&self, key: &str) -> &[(ShardId, u32)] {
+        self.consumers.get(key).map_or(&[], |consumers| consumers.as_slice())
+    }
+
+    /// Notes how many receivers a shard has of the address of that key.
+    pub fn set_consumers(&mut self, key: &str, shard: ShardId, count: u32) {
+        let mut consumers = self.consumers.get(key).cloned().unwrap_or_default();
+        consumers.retain(|(other, _)| *other != shard);
+        if count > 0 {
+            consumers.push((shard, count));
+        }
+        if consumers.is_empty() {
+            self.consumers.remove(key);
+        } else {
+            self.consumers.insert(key.into(), consumers);
         }
     }
 }

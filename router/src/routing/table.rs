@@ -2,8 +2,9 @@
 
 use super::address::Address;
 use super::snapshot::{AddressSettings, Snapshot};
-use crate::base::id::{AddressKey, LinkKey};
+use crate::base::id::{AddressKey, LinkKey, ShardId};
 use crate::base::slab::KeyedSlab;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// An address that at least one link of the shard uses.
@@ -17,6 +18,12 @@ pub struct LocalAddress {
     pub receivers: Vec<LinkKey>,
     /// How many of the receivers count as destinations, for which senders get credit.
     pub destinations: usize,
+    /// The other shards with receivers, and the links to them.
+    pub remotes: SmallVec<[Remote; 1]>,
+    /// How many of those count as destinations.
+    pub remote_destinations: usize,
+    /// Whether other shards' receivers matter here: something here sends to it.
+    pub wants_remotes: bool,
     /// The links that send to it.
     pub senders: Vec<LinkKey>,
     /// Where the next round of choosing a receiver begins.
@@ -24,11 +31,43 @@ pub struct LocalAddress {
 }
 
 impl LocalAddress {
+    /// The address with its class's letter: its key in the snapshot.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn is_unused(&self) -> bool {
+        self.receivers.is_empty() && self.senders.is_empty() && self.remotes.is_empty()
+    }
+
     /// The address as it was written, without its class's letter.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.name[1..]
     }
+}
+
+/// Another shard with receivers of an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Remote {
+    /// The shard.
+    pub shard: ShardId,
+    /// The link that leads there.
+    pub link: LinkKey,
+    /// How many receivers it has.
+    pub receivers: u32,
+}
+
+/// How a link uses an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// It receives from it.
+    Receiver,
+    /// It sends to it.
+    Sender,
+    /// It leads to another shard's receivers.
+    Remote,
 }
 
 /// All addresses in use on one shard.
@@ -61,6 +100,28 @@ impl AddressTable {
         self.by_name.get(self.scratch.as_str()).copied()
     }
 
+    /// Calls `look` with the key of an address.
+    pub fn with_key<R>(&mut self, address: Address<'_>, look: impl FnOnce(&str) -> R) -> R {
+        self.scratch.clear();
+        self.scratch.push(address.class.letter());
+        self.scratch.push_str(address.text);
+        look(&self.scratch)
+    }
+
+    /// The address in use under that key, if it is.
+    #[must_use]
+    pub fn find_key(&self, key: &str) -> Option<AddressKey> {
+        self.by_name.get(key).copied()
+    }
+
+    /// Forgets an address that was put in for a look-up and that nothing uses.
+    pub fn forget_unused(&mut self, key: AddressKey) {
+        if let Some(address) = self.addresses.get(key).filter(|address| address.is_unused()) {
+            self.by_name.remove(&address.name);
+            self.addresses.remove(key);
+        }
+    }
+
     /// The address in use, which it is from now on.
     pub fn find_or_insert(&mut self, address: Address<'_>, snapshot: &Snapshot) -> AddressKey {
         if let Some(key) = self.find(address) {
@@ -72,6 +133,9 @@ impl AddressTable {
             settings: snapshot.settings(address),
             receivers: Vec::new(),
             destinations: 0,
+            remotes: SmallVec::new(),
+            remote_destinations: 0,
+            wants_remotes: false,
             senders: Vec::new(),
             turn: 0,
         });
@@ -92,17 +156,25 @@ impl AddressTable {
         self.addresses.get_mut(key)
     }
 
-    /// Takes a link off an address. An address that no link uses any more is forgotten.
-    pub fn remove_link(&mut self, key: AddressKey, link: LinkKey) {
-        let Some(address) = self.addresses.get_mut(key) else { return };
-        address.receivers.retain(|&receiver| receiver != link);
-        if let Some(place) = address.senders.iter().position(|&sender| sender == link) {
-            address.senders.swap_remove(place);
+    /// Takes a link off an address, from its place among those that use it in the same way; the last of them
+    /// takes that place and is returned. An address that no link uses any more is forgotten.
+    pub fn remove_link(&mut self, key: AddressKey, link: LinkKey, how: Use, place: usize) -> Option<LinkKey> {
+        let address = self.addresses.get_mut(key)?;
+        let list = match how {
+            Use::Receiver => &mut address.receivers,
+            Use::Sender => &mut address.senders,
+            Use::Remote => {
+                address.remotes.retain(|remote| remote.link != link);
+                self.forget_unused(key);
+                return None;
+            }
+        };
+        if list.get(place) == Some(&link) {
+            list.swap_remove(place);
         }
-        if address.receivers.is_empty() && address.senders.is_empty() {
-            self.by_name.remove(&address.name);
-            self.addresses.remove(key);
-        }
+        let moved = list.get(place).copied();
+        self.forget_unused(key);
+        moved
     }
 }
 
@@ -114,7 +186,7 @@ mod tests {
 
     #[test]
     fn an_address_that_nobody_uses_is_forgotten() {
-        let snapshot = Snapshot::new("R".into(), Treatment::Balanced);
+        let snapshot = Snapshot::new("R", Treatment::Balanced);
         let mut table = AddressTable::default();
         for round in 0..10_000 {
             let text = format!("temp.{round}");
@@ -122,7 +194,7 @@ mod tests {
             let link = LinkKey(Key { index: 0, generation: round });
             table.get_mut(key).unwrap().receivers.push(link);
             assert_eq!(table.find(Address::parse(&text, "R")), Some(key));
-            table.remove_link(key, link);
+            table.remove_link(key, link, Use::Receiver, 0);
             assert_eq!(table.find(Address::parse(&text, "R")), None);
         }
         assert!(table.is_empty());

@@ -1,15 +1,19 @@
 //! How much a sender may send (router-protocol reference §8.3).
 //!
-//! A link's capacity is shared out between the credit that its sender holds and the deliveries of it that
-//! the router still answers for. Credit goes out in flows at the end of a turn, and only when there is
+//! A link's capacity is shared out between the credit that its sender holds and its deliveries that aren't
+//! settled, or are settled and still wait here. Credit goes out in flows at the end of a turn, and only when there is
 //! enough of it, or when the sender has none left: no flow is sent per message.
 
 use super::Core;
 use super::links::Direction;
+use super::slots::Slot;
 use crate::base::id::LinkKey;
 
 /// A flow is worth sending when it grants at least one part in this many of the capacity.
 const GRANT_PARTS: u32 = 4;
+
+/// The same for a sender that has none left.
+const GRANT_PARTS_WHEN_DRY: u32 = 16;
 
 impl Core {
     /// Notes that a sender's credit is to be looked at, at the end of the turn.
@@ -21,15 +25,6 @@ impl Core {
         {
             ingress.credit_due = true;
             self.credit_due.push(key);
-        }
-    }
-
-    /// Notes that one delivery of a sender no longer counts against its capacity.
-    #[inline]
-    pub(super) fn delivery_closed(&mut self, key: LinkKey) {
-        if let Some(ingress) = self.links.get_mut(key).and_then(|link| link.ingress_mut()) {
-            ingress.open = ingress.open.saturating_sub(1);
-            self.credit_due(key);
         }
     }
 
@@ -51,15 +46,24 @@ impl Core {
         ingress.credit_due = false;
         let reachable = match link.address {
             None => true,
-            Some(address) => self.addresses.get(address).is_some_and(|address| address.destinations > 0),
+            Some(address) => self.addresses.get(address).is_some_and(|address| {
+                // What comes from another shard stays here.
+                let here_only = self.connections.get(link.connection).is_some_and(Slot::is_neighbour);
+                address.destinations > 0 || (address.remote_destinations > 0 && !here_only)
+            }),
         };
         let (connection, link_ref) = (link.connection, link.link);
         let Some(slot) = self.connections.get_mut(connection) else { return };
-        let Some(credit) = slot.engine.link(link_ref).map(|link| link.credit) else { return };
+        let Some((credit, unsettled)) = slot.engine.link(link_ref).map(|link| (link.credit, link.unsettled))
+        else {
+            return;
+        };
         let granted = if reachable {
-            let allowed = link.capacity.saturating_sub(ingress.open).max(credit);
+            let open = unsettled + ingress.charges;
+            let allowed = link.capacity.saturating_sub(open).max(credit);
             let more = allowed - credit;
-            let worth = more >= (link.capacity / GRANT_PARTS).max(1) || credit == 0;
+            let some = more >= (link.capacity / GRANT_PARTS_WHEN_DRY).max(1) || open == 0;
+            let worth = more >= (link.capacity / GRANT_PARTS).max(1) || (credit == 0 && some);
             let resumed = std::mem::take(&mut ingress.draining) && allowed > 0;
             ((more > 0 && worth) || resumed).then_some((allowed, false))
         } else {

@@ -1,34 +1,29 @@
-//! What goes into the queue of an outgoing link, and what leaves it.
+//! What leaves on an outgoing link.
 //!
 //! A delivery goes straight to its receiver's connection if nothing waits before it, the receiver has
 //! credit, the session's window is open and the connection's output isn't backed up. Otherwise it waits
-//! here, its payload copied once (for all copies of a multicast), and the session that it came on is
-//! charged for the bytes, so that its window closes before memory grows.
-//!
-//! Settled deliveries wait like others while the receiver takes some now and then. When it has taken
-//! nothing for [`CONGESTION_AFTER`], the link is congested: then they no longer count against their
-//! senders' credit, and the oldest are dropped in favour of the newest (router-protocol reference §8.4).
+//! in the link's queue, its payload copied once (for all copies of a multicast), and the session that it came
+//! on is charged for the bytes, so that its window closes before memory grows.
 
 use super::forward::Outgoing;
-use super::links::RouterLink;
-use super::queue::{Active, Egress, Item, Payload, Piece, Settle};
+use super::links::{LinkCounters, RouterLink};
+use super::outcome::failed;
+use super::payload::Piece;
+use super::queue::{Active, Egress, Item, Settle};
 use super::{Core, DeliveryRef, Peer, Source};
-use crate::base::id::{ConnectionKey, FanOutKey, LinkKey, Serial};
-use crate::base::limits::{CONGESTED_BYTES_MAX, OUTPUT_BACKLOG_MAX, PIECE_OVERHEAD_BYTES};
-use crate::engine::{Credit, Fault, NewDelivery};
+use crate::base::id::{ConnectionKey, LinkKey, Serial};
+use crate::base::limits::{OUTPUT_BACKLOG_MAX, PUMP_BYTES_MAX, UNSETTLED_PER_LINK_MAX};
+use crate::engine::{Credit, Fault, NewDelivery, Unsettled};
 use ringmain_codec::{Condition, DeliveryState, Rejected};
 use std::collections::VecDeque;
-use std::rc::Rc;
-use std::time::Duration;
 
-/// How long a receiver takes nothing before its link is congested.
-pub const CONGESTION_AFTER: Duration = Duration::from_millis(250);
-
-/// What became of an attempt to send.
+/// What became of an attempt to send what waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Pumped {
-    /// All that was there has gone.
+    /// All that could be sent by the receiver's leave has gone.
     Dry,
-    /// The output is backed up or the window closed: the link waits in its connection's list.
+    /// The output is backed up, the window is closed, or others are to have their turn: the link waits in its
+    /// connection's list.
     Blocked,
 }
 
@@ -45,17 +40,18 @@ impl Core {
     ) -> Option<u64> {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        let Some(link) = self.links.get_mut(target) else { return None };
-        let (connection, link_ref) = (link.connection, link.link);
-        let Some(egress) = link.egress_mut() else { return None };
-        let Some(slot) = self.connections.get_mut(connection) else { return None };
-        let limit = slot.engine.link(link_ref).map_or(0, |link| link.max_message_size);
+        let link = self.links.get_mut(target)?;
+        let (connection, link_ref, limit) = (link.connection, link.link, link.max_message_size);
         if limit != 0 && payload.len() as u64 > limit {
-            self.refuse_oversize(target, &outgoing, true, limit);
+            self.refuse_oversize(target, &outgoing, limit);
             return None;
         }
-        let straight =
-            egress.active.is_none() && egress.waiting == 0 && slot.out.pending() < OUTPUT_BACKLOG_MAX;
+        let egress = link.egress_mut()?;
+        let slot = self.connections.get_mut(connection)?;
+        let straight = egress.active.is_none()
+            && egress.waiting == 0
+            && egress.unsettled < UNSETTLED_PER_LINK_MAX
+            && slot.out.pending() < OUTPUT_BACKLOG_MAX;
         let credit = if straight { slot.engine.take_credit(link_ref) } else { None };
         let Some(credit) = credit else {
             self.enqueue(target, sequence, outgoing, payload, more);
@@ -66,20 +62,12 @@ impl Core {
         let sent = slot.engine.send_payload(link_ref, payload, more, &mut slot.out);
         self.mark_dirty(connection);
         if sent.complete && !more {
-            self.gone(target, &outgoing, true);
+            self.gone(target, &outgoing);
             return Some(sequence);
         }
-        let mut item = Item {
-            sequence,
-            outgoing,
-            pieces: VecDeque::new(),
-            bytes: payload.len() as u64,
-            complete: !more,
-            aborted: false,
-            charged: true,
-        };
+        let mut item = self.new_item(sequence, outgoing, payload, more);
         if !sent.complete {
-            let payload = self.hold_for(&outgoing, payload);
+            let payload = self.hold(&outgoing, payload);
             item.pieces.push_back(Piece { payload, gone: sent.consumed });
         }
         let waits = !item.pieces.is_empty();
@@ -90,6 +78,19 @@ impl Core {
             self.block(target);
         }
         Some(sequence)
+    }
+
+    fn new_item(&mut self, sequence: u64, outgoing: Outgoing, payload: &[u8], more: bool) -> Item {
+        let charge = outgoing.source.settled.then(|| self.charge(&outgoing));
+        Item {
+            sequence,
+            outgoing,
+            pieces: VecDeque::new(),
+            bytes: payload.len() as u64,
+            complete: !more,
+            aborted: false,
+            charge,
+        }
     }
 
     /// Begins a delivery: it has a number from now on, and its two ends know each other. Returns the number
@@ -119,14 +120,14 @@ impl Core {
         }
         let data = match outgoing.fan_out {
             _ if source.settled || settled => Peer::None,
-            Some(fan_out) => Peer::FanOut(fan_out),
+            Some((fan_out, copy)) => Peer::FanOut(fan_out, copy),
             None => Peer::Delivery(source.delivery),
         };
         let slot = self.connections.get_mut(connection)?;
         let new = NewDelivery { message_format: source.message_format, settled, tag, data };
         let delivery_id = slot.engine.begin_delivery(link_ref, credit, new)?;
         match outgoing.fan_out {
-            Some(fan_out) => self.copy_begun(fan_out, target, delivery_id),
+            Some((fan_out, copy)) => self.copy_begun(fan_out, copy, delivery_id),
             None if settled => self.set_peer(&source, Peer::None),
             None => {
                 let delivery = DeliveryRef { connection, link: link_ref, key: target, delivery_id };
@@ -136,131 +137,71 @@ impl Core {
         Some((delivery_id, !settled))
     }
 
-    /// Deals with a delivery that has left the router whole. `charged` says whether it still counts against
-    /// its sender's capacity.
+    /// Deals with a delivery that has left the router whole.
     #[inline]
-    fn gone(&mut self, target: LinkKey, outgoing: &Outgoing, charged: bool) {
-        let source = outgoing.source;
-        if source.settled {
-            if charged {
-                self.close_charge(target, outgoing);
-            }
+    fn gone(&mut self, target: LinkKey, outgoing: &Outgoing) {
+        if outgoing.source.settled {
             return;
         }
-        let settled_here = self
-            .links
-            .get(target)
-            .and_then(RouterLink::egress)
-            .is_some_and(|egress| egress.settle == Settle::Always);
-        if settled_here {
+        let egress = self.links.get(target).and_then(RouterLink::egress);
+        if egress.is_some_and(|egress| egress.settle == Settle::Always) {
             // The receiver wants to say nothing of it, so this is the last that is known.
-            match outgoing.fan_out {
-                Some(fan_out) => self.copy_outcome(fan_out, target, Some(&DeliveryState::Accepted), true),
-                None => self.settle_source(&source, Some(&DeliveryState::Accepted)),
-            }
+            self.tell_source(outgoing, &DeliveryState::Accepted);
         }
     }
 
-    fn refuse_oversize(&mut self, target: LinkKey, outgoing: &Outgoing, charged: bool, limit: u64) {
+    /// Tells a delivery's sender what became of it on a link, for good.
+    fn tell_source(&mut self, outgoing: &Outgoing, state: &DeliveryState<'_>) {
+        match outgoing.fan_out {
+            Some((fan_out, copy)) => self.copy_outcome(fan_out, copy, Some(state), true),
+            None => self.settle_source(&outgoing.source, Some(state)),
+        }
+    }
+
+    fn refuse_oversize(&mut self, target: LinkKey, outgoing: &Outgoing, limit: u64) {
         let fault = Fault::describe(
             Condition::MESSAGE_SIZE_EXCEEDED,
             format!("the receiver takes no message larger than {limit} bytes"),
         );
         let state = DeliveryState::Rejected(Rejected { error: Some(fault.error()) });
-        self.not_sent(target, outgoing, charged, &state);
+        self.not_sent(target, outgoing, &state);
     }
 
     /// Tells a delivery's sender that it wasn't sent on a link (any more), and why; a settled one is counted
     /// as dropped.
-    fn not_sent(&mut self, target: LinkKey, outgoing: &Outgoing, charged: bool, state: &DeliveryState<'_>) {
-        let source = outgoing.source;
-        if source.settled {
-            self.count_drop(&source, Some(target));
-            if charged {
-                self.close_charge(target, outgoing);
-            }
-            return;
-        }
-        match outgoing.fan_out {
-            Some(fan_out) => self.copy_outcome(fan_out, target, Some(state), true),
-            None => self.settle_source(&source, Some(state)),
+    fn not_sent(&mut self, target: LinkKey, outgoing: &Outgoing, state: &DeliveryState<'_>) {
+        if outgoing.source.settled {
+            self.count_drop(&outgoing.source, Some(target));
+        } else {
+            self.tell_source(outgoing, state);
         }
     }
 
-    /// Copies payload that must stay for now, at the charge of the session that it came on.
-    fn hold(&mut self, source: &Source, payload: &[u8]) -> Rc<Payload> {
-        let (connection, channel) = (source.delivery.connection, source.delivery.link.channel);
-        if let Some(slot) = self.connections.get_mut(connection) {
-            slot.engine.hold(channel, payload.len() + PIECE_OVERHEAD_BYTES);
+    /// Gives back what a delivery took of the router that waits or is sent no longer.
+    pub(super) fn end_item(&mut self, item: Item) {
+        for piece in item.pieces {
+            self.let_go(Some(piece.payload));
         }
-        Rc::new(Payload { bytes: payload.to_vec(), connection, channel })
-    }
-
-    /// The same, but what several copies of a delivery wait with is held once for all of them.
-    fn hold_for(&mut self, outgoing: &Outgoing, payload: &[u8]) -> Rc<Payload> {
-        let Some(fan_out) = outgoing.fan_out else { return self.hold(&outgoing.source, payload) };
-        let held = self.fan_outs.get(fan_out).and_then(|fan_out| fan_out.held.clone());
-        // A copy whose annotations were stripped is shorter than one with them.
-        if let Some(held) = held.filter(|held| held.bytes.len() == payload.len()) {
-            return held;
-        }
-        let held = self.hold(&outgoing.source, payload);
-        let before = self.fan_outs.get_mut(fan_out).and_then(|fan_out| fan_out.held.replace(held.clone()));
-        self.let_payload_go(before);
-        held
-    }
-
-    /// Forgets what the copies of a delivery share, once each has been given its part.
-    pub(super) fn end_sharing(&mut self, fan_out: FanOutKey) {
-        let held = self.fan_outs.get_mut(fan_out).and_then(|fan_out| fan_out.held.take());
-        self.let_payload_go(held);
-    }
-
-    /// Lets payload go; with its last copy the session that was charged for it has room again.
-    fn let_payload_go(&mut self, payload: Option<Rc<Payload>>) {
-        if let Some(payload) = payload.and_then(Rc::into_inner)
-            && let Some(slot) = self.connections.get_mut(payload.connection)
-        {
-            slot.engine.release(payload.channel, payload.charge());
-            self.mark_dirty(payload.connection);
-        }
-    }
-
-    fn let_all_go(&mut self, item: &mut Item) {
-        for piece in std::mem::take(&mut item.pieces) {
-            self.let_payload_go(Some(piece.payload));
-        }
+        self.discharge(item.charge);
     }
 
     fn enqueue(&mut self, target: LinkKey, sequence: u64, outgoing: Outgoing, payload: &[u8], more: bool) {
-        let piece = Piece { payload: self.hold_for(&outgoing, payload), gone: 0 };
-        let item = Item {
-            sequence,
-            outgoing,
-            pieces: VecDeque::from([piece]),
-            bytes: payload.len() as u64,
-            complete: !more,
-            aborted: false,
-            charged: true,
-        };
+        let mut item = self.new_item(sequence, outgoing, payload, more);
+        let payload = self.hold(&outgoing, payload);
+        item.pieces.push_back(Piece { payload, gone: 0 });
         if outgoing.fan_out.is_none() {
             self.set_peer(&outgoing.source, Peer::Queued(target, sequence));
         }
         let now = self.now;
-        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return };
+        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else {
+            self.end_item(item);
+            return;
+        };
         if egress.waiting == 0 && egress.active.is_none() {
             egress.progress = now;
         }
         egress.push(item);
-        let watch = egress.waiting_settled > 0 && !egress.watched;
-        egress.watched |= watch;
-        let congested = egress.congested;
-        if watch {
-            self.watch_stall(target, now);
-        }
-        if congested {
-            self.relieve(target);
-        }
+        self.watch(target);
         self.block(target);
     }
 
@@ -271,21 +212,29 @@ impl Core {
         let (connection, link_ref) = (link.connection, link.link);
         let Some(slot) = self.connections.get_mut(connection) else { return };
         let Some(egress) = link.egress_mut() else { return };
-        let can_begin = slot.engine.has_credit(link_ref);
+        let can_begin = egress.unsettled < UNSETTLED_PER_LINK_MAX && slot.engine.has_credit(link_ref);
         if (egress.active.is_some() || can_begin) && !egress.blocked {
             egress.blocked = true;
-            slot.blocked.push(key);
+            slot.blocked.push_back(key);
         }
     }
 
-    /// Lets the links of a connection go on that waited for its output or for a window.
+    /// Lets the links of a connection go on that waited for its output or for a window: each for a while in
+    /// turn, until the output is backed up or none gets any further.
     pub(super) fn unblock(&mut self, connection: ConnectionKey) {
-        let Some(slot) = self.connections.get_mut(connection) else { return };
-        for key in std::mem::take(&mut slot.blocked) {
+        let mut idle = 0;
+        while let Some(slot) = self.connections.get_mut(connection) {
+            if slot.out.pending() >= OUTPUT_BACKLOG_MAX || idle >= slot.blocked.len() {
+                return;
+            }
+            let before = slot.out.pending();
+            let Some(key) = slot.blocked.pop_front() else { return };
             if let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) {
                 egress.blocked = false;
                 self.pump(key);
             }
+            let moved = self.connections.get(connection).is_some_and(|slot| slot.out.pending() != before);
+            idle = if moved { 0 } else { idle + 1 };
         }
     }
 
@@ -305,45 +254,49 @@ impl Core {
         self.pump(key);
     }
 
-    /// Sends what waits on a link, as far as credit, window and output allow.
+    /// Sends what waits on a link, as far as credit, window and output allow, but no more than its share.
     pub(super) fn pump(&mut self, key: LinkKey) {
         let pumped = self.pump_items(key);
-        let Some(link) = self.links.get(key) else { return };
-        let Some(egress) = link.egress() else { return };
-        let available = egress.available();
+        let Some(link) = self.links.get_mut(key) else { return };
         let (connection, link_ref) = (link.connection, link.link);
+        let Some(egress) = link.egress_mut() else { return };
+        egress.shrink();
+        let available = egress.available();
+        if egress.retiring {
+            self.retired.push(key);
+        }
         if let Some(slot) = self.connections.get_mut(connection) {
             slot.engine.answer_flow(link_ref, available, &mut slot.out);
             self.mark_dirty(connection);
         }
-        match pumped {
-            Pumped::Dry => {}
-            Pumped::Blocked => self.block(key),
+        if pumped == Pumped::Blocked {
+            self.block(key);
         }
     }
 
     fn pump_items(&mut self, key: LinkKey) -> Pumped {
+        let Some(connection) = self.links.get(key).map(|link| link.connection) else { return Pumped::Dry };
+        let Some(before) = self.connections.get(connection).map(|slot| slot.out.pending()) else {
+            return Pumped::Dry;
+        };
         loop {
             let Some(link) = self.links.get_mut(key) else { return Pumped::Dry };
-            let (connection, link_ref) = (link.connection, link.link);
+            let link_ref = link.link;
             let Some(egress) = link.egress_mut() else { return Pumped::Dry };
+            let Some(slot) = self.connections.get_mut(connection) else { return Pumped::Dry };
             if let Some(active) = egress.active.take() {
-                match self.pump_active(key, active) {
-                    Some(active) => {
-                        let waits_for_sender = active.item.pieces.is_empty() && !active.item.aborted;
-                        if let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) {
-                            egress.active = Some(active);
-                        }
-                        return if waits_for_sender { Pumped::Dry } else { Pumped::Blocked };
-                    }
-                    None => continue,
+                let Some(active) = self.pump_active(key, active) else { continue };
+                let waits_for_sender = active.item.pieces.is_empty() && !active.item.aborted;
+                if let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) {
+                    egress.active = Some(active);
                 }
+                return if waits_for_sender { Pumped::Dry } else { Pumped::Blocked };
             }
-            if egress.waiting == 0 {
+            if egress.waiting == 0 || egress.unsettled >= UNSETTLED_PER_LINK_MAX {
                 return Pumped::Dry;
             }
-            let Some(slot) = self.connections.get_mut(connection) else { return Pumped::Dry };
-            if slot.out.pending() >= OUTPUT_BACKLOG_MAX {
+            let pending = slot.out.pending();
+            if pending >= OUTPUT_BACKLOG_MAX || pending.saturating_sub(before) >= PUMP_BYTES_MAX {
                 return Pumped::Blocked;
             }
             let Some(credit) = slot.engine.take_credit(link_ref) else {
@@ -351,6 +304,7 @@ impl Core {
             };
             let Some(item) = egress.pop() else { return Pumped::Dry };
             let Some((delivery_id, unsettled)) = self.begin(key, &item.outgoing, credit) else {
+                self.end_item(item);
                 return Pumped::Dry;
             };
             if let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) {
@@ -364,7 +318,9 @@ impl Core {
         let link = self.links.get(key)?;
         let (connection, link_ref) = (link.connection, link.link);
         if active.item.aborted {
-            self.let_all_go(&mut active.item);
+            for piece in std::mem::take(&mut active.item.pieces) {
+                self.let_go(Some(piece.payload));
+            }
             let slot = self.connections.get_mut(connection)?;
             if !slot.engine.abort_delivery(link_ref, &mut slot.out) {
                 return Some(active);
@@ -373,19 +329,17 @@ impl Core {
             if active.unsettled {
                 self.count_settled(key, active.delivery_id);
             }
+            self.end_item(active.item);
             return None;
         }
         loop {
             let slot = self.connections.get_mut(connection)?;
-            if slot.out.pending() >= OUTPUT_BACKLOG_MAX && !active.item.pieces.is_empty() {
+            let Some(piece) = active.item.pieces.front() else { return Some(active) };
+            if slot.out.pending() >= OUTPUT_BACKLOG_MAX {
                 return Some(active);
             }
-            let last = active.item.pieces.len() <= 1;
-            let more = !(active.item.complete && last);
-            let rest = active.item.pieces.front().map_or(&[][..], |piece| &piece.payload.bytes[piece.gone..]);
-            if rest.is_empty() && more && active.item.pieces.is_empty() {
-                return Some(active);
-            }
+            let rest = &piece.payload.bytes[piece.gone..];
+            let more = !(active.item.complete && active.item.pieces.len() == 1);
             let sent = slot.engine.send_payload(link_ref, rest, more, &mut slot.out);
             self.mark_dirty(connection);
             if !sent.complete {
@@ -395,10 +349,11 @@ impl Core {
                 return Some(active);
             }
             if let Some(piece) = active.item.pieces.pop_front() {
-                self.let_payload_go(Some(piece.payload));
+                self.let_go(Some(piece.payload));
             }
             if !more {
-                self.gone(key, &active.item.outgoing, active.item.charged);
+                self.gone(key, &active.item.outgoing);
+                self.end_item(active.item);
                 return None;
             }
         }
@@ -417,21 +372,23 @@ impl Core {
             self.settle_item(target, sequence);
         }
         let Some(link) = self.links.get_mut(target) else { return false };
-        let (connection, link_ref) = (link.connection, link.link);
+        let (connection, link_ref, limit) = (link.connection, link.link, link.max_message_size);
         let Some(egress) = link.egress_mut() else { return false };
-        let is_active = egress.active.as_ref().is_some_and(|active| active.item.sequence == sequence);
+        let is_active = egress.active_mut(sequence).is_some();
         let Some(item) = egress.item_mut(sequence).filter(|item| !item.aborted) else { return false };
         item.bytes += payload.len() as u64;
-        item.complete = !more;
-        let (outgoing, charged, bytes) = (item.outgoing, item.charged, item.bytes);
-        let next_in_line = is_active && item.pieces.is_empty();
-        let Some(slot) = self.connections.get_mut(connection) else { return false };
-        let limit = slot.engine.link(link_ref).map_or(0, |link| link.max_message_size);
-        if limit != 0 && bytes > limit {
-            self.refuse_oversize(target, &outgoing, charged, limit);
+        let outgoing = item.outgoing;
+        if limit != 0 && item.bytes > limit {
+            self.refuse_oversize(target, &outgoing, limit);
             self.abort(target, sequence);
             return false;
         }
+        item.complete = !more;
+        if payload.is_empty() && more {
+            return true;
+        }
+        let next_in_line = is_active && item.pieces.is_empty();
+        let Some(slot) = self.connections.get_mut(connection) else { return false };
         let mut gone = 0;
         if next_in_line && slot.out.pending() < OUTPUT_BACKLOG_MAX {
             let sent = slot.engine.send_payload(link_ref, payload, more, &mut slot.out);
@@ -439,16 +396,12 @@ impl Core {
             self.mark_dirty(connection);
             if sent.complete {
                 if !more {
-                    if let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) {
-                        egress.active = None;
-                    }
-                    self.gone(target, &outgoing, charged);
-                    self.pump(target);
+                    self.end_active(target);
                 }
                 return true;
             }
         }
-        let piece = Piece { payload: self.hold_for(&outgoing, payload), gone };
+        let piece = Piece { payload: self.hold(&outgoing, payload), gone };
         let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return false };
         let held = piece.payload.charge();
         if let Some(item) = egress.item_mut(sequence) {
@@ -456,26 +409,35 @@ impl Core {
         }
         if is_active {
             self.block(target);
-        } else if outgoing.source.settled {
-            egress.waiting_settled_bytes += held;
-            if egress.congested {
-                self.relieve(target);
-            }
-            // Relief may have dropped this very delivery.
-            let egress = self.links.get_mut(target).and_then(RouterLink::egress_mut);
-            return egress.is_some_and(|egress| egress.find(sequence).is_some());
+            return true;
         }
-        true
+        if outgoing.source.settled {
+            egress.waiting_settled_bytes += held;
+            self.watch(target);
+        }
+        // That may have dropped this very delivery.
+        let egress = self.links.get_mut(target).and_then(RouterLink::egress_mut);
+        egress.is_some_and(|egress| egress.find(sequence).is_some())
+    }
+
+    /// The last frame of the delivery under way has gone straight.
+    fn end_active(&mut self, key: LinkKey) {
+        let egress = self.links.get_mut(key).and_then(RouterLink::egress_mut);
+        if let Some(active) = egress.and_then(|egress| egress.active.take()) {
+            self.gone(key, &active.item.outgoing);
+            self.end_item(active.item);
+            self.pump(key);
+        }
     }
 
     /// Gives up a delivery that was begun with `send` and hasn't come whole.
     pub(super) fn abort(&mut self, target: LinkKey, sequence: u64) {
         let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return };
-        if let Some(active) = egress.active.as_mut().filter(|active| active.item.sequence == sequence) {
+        if let Some(active) = egress.active_mut(sequence) {
             active.item.aborted = true;
             self.pump(target);
-        } else if let Some(mut item) = egress.take(sequence) {
-            self.let_all_go(&mut item);
+        } else if let Some(item) = egress.take(sequence) {
+            self.end_item(item);
         }
     }
 
@@ -494,183 +456,99 @@ impl Core {
     /// Counts out a delivery that its receiver (or its sender) has settled.
     #[inline]
     pub(super) fn count_settled(&mut self, target: LinkKey, delivery_id: Serial) {
-        if let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) {
-            egress.unsettled = egress.unsettled.saturating_sub(1);
-            if let Some(active) = egress.active.as_mut().filter(|active| active.delivery_id == delivery_id) {
-                active.unsettled = false;
-            }
+        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return };
+        let was_full = egress.unsettled >= UNSETTLED_PER_LINK_MAX;
+        egress.unsettled = egress.unsettled.saturating_sub(1);
+        if let Some(active) = egress.active.as_mut().filter(|active| active.delivery_id == delivery_id) {
+            active.unsettled = false;
+        }
+        if egress.retiring {
+            self.retired.push(target);
+        }
+        if was_full {
+            self.pump(target);
         }
     }
 
     /// The sender of a delivery that waits, or is under way, has settled it or is gone: it goes on as a
     /// settled one.
     pub(super) fn settle_item(&mut self, target: LinkKey, sequence: u64) {
-        let now = self.now;
-        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return };
-        if let Some(active) = egress.active.as_mut().filter(|active| active.item.sequence == sequence) {
-            active.item.outgoing.source.settled = true;
-            return;
-        }
-        let Some(item) = egress.find(sequence) else { return };
+        let Some(link) = self.links.get_mut(target) else { return };
+        let (connection, link_ref) = (link.connection, link.link);
+        let Some(egress) = link.egress_mut() else { return };
+        let delivery_id = egress.active_mut(sequence).map(|active| active.delivery_id);
+        let Some(item) = egress.item_mut(sequence) else { return };
         if std::mem::replace(&mut item.outgoing.source.settled, true) {
             return;
         }
-        let held = item.held();
-        egress.waiting_settled += 1;
-        egress.waiting_settled_bytes += held;
-        if !std::mem::replace(&mut egress.watched, true) {
-            self.watch_stall(target, now);
+        let (outgoing, held) = (item.outgoing, item.held());
+        if let Some(delivery_id) = delivery_id {
+            // Its receiver's outcome is nobody's any more.
+            let slot = self.connections.get_mut(connection);
+            if let Some(peer) = slot.and_then(|slot| slot.engine.outgoing_mut(link_ref.channel, delivery_id))
+            {
+                *peer = Peer::None;
+            }
+        } else {
+            egress.waiting_settled += 1;
+            egress.waiting_settled_bytes += held;
         }
-    }
-
-    /// The same for the copy of a delivery that waits on a link.
-    pub(super) fn settle_copy_waiting(&mut self, target: LinkKey, fan_out: FanOutKey) {
-        let sequence = self.links.get(target).and_then(RouterLink::egress).and_then(|egress| {
-            let mut items = egress.lanes.iter().flat_map(|(_, lane)| lane);
-            items.find(|item| item.outgoing.fan_out == Some(fan_out)).map(|item| item.sequence)
-        });
-        if let Some(sequence) = sequence {
-            self.settle_item(target, sequence);
+        let charge = self.charge(&outgoing);
+        let egress = self.links.get_mut(target).and_then(RouterLink::egress_mut);
+        match egress.and_then(|egress| egress.item_mut(sequence)) {
+            Some(item) => item.charge = Some(charge),
+            None => self.discharge(Some(charge)),
         }
+        self.watch(target);
     }
 
     /// The sender of a delivery has settled it or is gone. If some of it is still to go, it goes on as a
     /// settled one, which tells true.
     pub(super) fn settle_under_way(&mut self, target: LinkKey, delivery_id: Serial) -> bool {
-        let active = self
-            .links
-            .get_mut(target)
-            .and_then(RouterLink::egress_mut)
-            .and_then(|egress| egress.active.as_mut().filter(|active| active.delivery_id == delivery_id));
-        match active {
-            Some(active) => {
-                active.item.outgoing.source.settled = true;
+        let egress = self.links.get_mut(target).and_then(RouterLink::egress_mut);
+        let active = egress.and_then(|egress| egress.active.as_ref());
+        match active.filter(|active| active.delivery_id == delivery_id).map(|active| active.item.sequence) {
+            Some(sequence) => {
+                self.settle_item(target, sequence);
                 true
             }
             None => false,
         }
     }
 
-    /// Looks at the links whose settled deliveries may have waited for too long.
-    pub(super) fn expire_stalls(&mut self) {
-        let now = self.now;
-        while let Some(&(deadline, key)) = self.stalls.front()
-            && deadline <= now
-        {
-            self.stalls.pop_front();
-            let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) else { continue };
-            egress.watched = false;
-            if egress.waiting_settled == 0 {
-                continue;
-            }
-            egress.watched = true;
-            let progress = egress.progress;
-            if progress + CONGESTION_AFTER <= now {
-                egress.congested = true;
-                self.watch_stall(key, now);
-                self.relieve(key);
-            } else {
-                self.watch_stall(key, progress);
-            }
-        }
-    }
-
-    /// On a congested link: gives senders back the credit of settled deliveries that wait, and drops the
-    /// oldest of them beyond the link's capacity.
-    fn relieve(&mut self, key: LinkKey) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        let capacity = link.capacity;
-        let Some(egress) = link.egress_mut() else { return };
-        let mut dropped = Vec::new();
-        while egress.waiting_settled > capacity || egress.waiting_settled_bytes > CONGESTED_BYTES_MAX {
-            let Some(item) = egress.take_oldest_settled() else { break };
-            dropped.push(item);
-        }
-        let mut returned = Vec::new();
-        for (_, lane) in &mut egress.lanes {
-            for item in lane.iter_mut().rev() {
-                if item.outgoing.source.settled {
-                    if !item.charged {
-                        // Those before it were seen to already.
-                        break;
-                    }
-                    if item.complete {
-                        item.charged = false;
-                        returned.push(item.outgoing);
-                    }
-                }
-            }
-        }
-        for outgoing in returned {
-            self.close_charge(key, &outgoing);
-        }
-        for mut item in dropped {
-            self.let_all_go(&mut item);
-            let source = item.outgoing.source;
-            self.count_drop(&source, Some(key));
-            if item.charged {
-                self.close_charge(key, &item.outgoing);
-            }
-            if !item.complete {
-                self.stop_streaming(&source, key);
-            }
-        }
-    }
-
-    fn close_charge(&mut self, target: LinkKey, outgoing: &Outgoing) {
-        match outgoing.fan_out {
-            Some(fan_out) => self.copy_closed(fan_out, target),
-            None => self.delivery_closed(outgoing.source.delivery.key),
-        }
-    }
-
     /// Deals with what a lost receiver leaves behind: what waited is released, what it had not settled is
     /// modified (router-protocol reference §8.5).
-    pub(super) fn receiver_lost(&mut self, link: &mut RouterLink, key: LinkKey, mut egress: Egress) {
-        if let Some(mut active) = egress.active.take() {
-            self.let_all_go(&mut active.item);
+    pub(super) fn receiver_lost(
+        &mut self,
+        key: LinkKey,
+        mut egress: Egress,
+        unsettled: Vec<(Serial, Unsettled<Peer>)>,
+        counters: &mut LinkCounters,
+    ) {
+        if let Some(active) = egress.active.take() {
             let outgoing = active.item.outgoing;
             self.stop_streaming(&outgoing.source, key);
             if outgoing.source.settled {
-                link.counters.dropped_presettled += 1;
+                counters.dropped_presettled += 1;
             }
             // If its receiver was to settle it, it is among the unsettled ones below.
             if outgoing.source.settled || !active.unsettled {
-                self.not_sent(key, &outgoing, active.item.charged, &failed());
+                self.not_sent(key, &outgoing, &failed());
             }
+            self.end_item(active.item);
         }
-        while let Some(mut item) = egress.pop() {
-            self.let_all_go(&mut item);
+        while let Some(item) = egress.pop() {
             if !item.complete {
                 self.stop_streaming(&item.outgoing.source, key);
             }
             if item.outgoing.source.settled {
-                link.counters.dropped_presettled += 1;
+                counters.dropped_presettled += 1;
             }
-            self.not_sent(key, &item.outgoing, item.charged, &DeliveryState::Released);
+            self.not_sent(key, &item.outgoing, &DeliveryState::Released);
+            self.end_item(item);
         }
-        let Some(slot) = self.connections.get_mut(link.connection) else { return };
-        for (_, peer) in slot.engine.take_outgoing_of(link.link) {
-            match peer {
-                Peer::None | Peer::Queued(..) => {}
-                Peer::Delivery(source) => {
-                    link.counters.modified += 1;
-                    self.settle_delivery(&source, Some(&failed()), true);
-                }
-                Peer::FanOut(fan_out) => {
-                    link.counters.modified += 1;
-                    self.copy_outcome(fan_out, key, Some(&failed()), true);
-                }
-            }
+        for (_, unsettled) in unsettled {
+            self.receiver_failed(&unsettled, counters);
         }
     }
-}
-
-/// The outcome of what a lost receiver had been sent.
-pub(super) fn failed() -> DeliveryState<'static> {
-    DeliveryState::Modified(ringmain_codec::Modified {
-        delivery_failed: Some(true),
-        undeliverable_here: None,
-        message_annotations: None,
-    })
 }

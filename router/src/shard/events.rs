@@ -1,6 +1,7 @@
 //! What the engine reports, and who deals with it.
 
 use super::Core;
+use super::slots::Slot;
 use crate::base::id::{Channel, ConnectionKey, LinkKey};
 use crate::engine::{Cause, Event, Fault};
 use crate::log;
@@ -30,11 +31,13 @@ impl Core {
             Event::Opened(open) => self.opened(key, &open),
             Event::Begun(_) => {}
             Event::AttachRequested { link, attach } => self.attach_requested(key, link, &attach),
-            // The router attaches no link of its own to clients yet, so nobody answers one.
+            // Only links to other shards are attached from here, and their credit says all.
             Event::Attached { .. } => {}
             Event::Detached { link, user, cause, .. } => {
+                let Some(slot) = self.connections.get_mut(key) else { return };
+                let unsettled = slot.engine.take_unsettled_of(link);
                 if let Some(user) = user {
-                    self.link_lost(LinkKey(user), &cause);
+                    self.link_lost(LinkKey(user), unsettled, &cause);
                 }
                 if let Some(slot) = self.connections.get_mut(key) {
                     slot.engine.clear_link(link);
@@ -50,13 +53,16 @@ impl Core {
         let Some(slot) = self.connections.get_mut(key) else { return };
         slot.container = open.container_id.into();
         slot.engine.send_open(&mut slot.out);
+        if slot.is_neighbour() {
+            return;
+        }
         log!(
             Module::RouterCore,
             Level::Info,
             "[C{}] Connection Opened: dir=in host={} vhost={} encrypted=no auth=no user=anonymous \
              container_id={} props={}",
             slot.id,
-            slot.address,
+            slot.origin,
             open.hostname.unwrap_or(""),
             open.container_id,
             open.properties.map_or_else(|| "{}".to_owned(), |properties| properties.to_string())
@@ -69,21 +75,26 @@ impl Core {
         }
     }
 
-    fn session_lost(&mut self, key: ConnectionKey, channel: Channel, cause: &Cause<'_>) {
+    /// Deals with the links of a session that is gone.
+    pub(super) fn session_lost(&mut self, key: ConnectionKey, channel: Channel, cause: &Cause<'_>) {
         let Some(slot) = self.connections.get_mut(key) else { return };
-        if let Cause::Ours(fault) = cause {
+        if let Cause::Ours(fault) = cause
+            && !slot.over
+        {
             log!(
                 Module::RouterCore,
                 Level::Warning,
                 "[C{}] Session on channel {} ended because of its peer at {}: {fault}",
                 slot.id,
                 channel.0,
-                slot.address
+                slot.origin
             );
         }
-        for (_, user) in slot.engine.users(channel) {
+        let mut unsettled = slot.engine.take_all_unsettled(channel);
+        for (link, user) in slot.engine.users(channel) {
             if let Some(user) = user {
-                self.link_lost(LinkKey(user), cause);
+                let unsettled = unsettled.remove(&link.handle).unwrap_or_default();
+                self.link_lost(LinkKey(user), unsettled, cause);
             }
         }
         if let Some(slot) = self.connections.get_mut(key) {
@@ -104,13 +115,13 @@ impl Core {
                 Level::Warning,
                 "[C{}] Connection from {} closed because of its peer: {fault}",
                 slot.id,
-                slot.address
+                slot.origin
             ),
             Cause::Ours(_) | Cause::Peer(_) => {}
         }
         slot.engine.silence();
         for channel in slot.engine.channels() {
-            self.session_lost_silently(key, channel, cause);
+            self.session_lost(key, channel, cause);
         }
         if let Some(slot) = self.connections.get(key)
             && slot.engine.is_open_received()
@@ -119,24 +130,14 @@ impl Core {
         }
     }
 
-    fn session_lost_silently(&mut self, key: ConnectionKey, channel: Channel, cause: &Cause<'_>) {
-        let Some(slot) = self.connections.get_mut(key) else { return };
-        for (_, user) in slot.engine.users(channel) {
-            if let Some(user) = user {
-                self.link_lost(LinkKey(user), cause);
-            }
-        }
-        if let Some(slot) = self.connections.get_mut(key) {
-            slot.engine.clear_session(channel);
-        }
-    }
-
     /// Deals with a socket whose peer sends nothing more.
     pub(super) fn receive_ended(&mut self, key: ConnectionKey, error: Option<&std::io::Error>) {
-        let Some(slot) = self.connections.get(key) else { return };
-        if slot.over {
-            return;
-        }
+        let now = self.now;
+        let Some(slot) = self.connections.get_mut(key) else { return };
+        slot.peer_ended = true;
+        slot.engine.peer_ended(now);
+        self.mark_dirty(key);
+        let Some(slot) = self.connections.get(key).filter(|slot| !slot.over) else { return };
         // A socket that closes without an open is a port probe or a client that changed its mind.
         if slot.engine.is_open_received() {
             let reason = error.map_or_else(|| "closed without an AMQP close".to_owned(), ToString::to_string);
@@ -145,17 +146,31 @@ impl Core {
                 Level::Info,
                 "[C{}] Connection from {} (container '{}') failed: {reason}",
                 slot.id,
-                slot.address,
+                slot.origin,
                 slot.container
             );
         }
         self.connection_lost(key, &Cause::Peer(None));
     }
 
+    /// Closes a connection whose peer doesn't take what others have to tell it.
+    pub(super) fn close_overloaded(&mut self, key: ConnectionKey) {
+        let now = self.now;
+        let fault =
+            Fault::new(Condition::RESOURCE_LIMIT_EXCEEDED, "too much waits to be sent on this connection");
+        let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.over) else { return };
+        slot.out.clear();
+        slot.engine.send_close(Some(&fault), now, &mut slot.out);
+        self.connection_lost(key, &Cause::Ours(fault));
+    }
+
     /// Closes all connections because the router stops.
     pub(super) fn close_all(&mut self, fault: &Fault) {
         let now = self.now;
         for key in self.connections.keys() {
+            if self.connections.get(key).is_some_and(Slot::is_neighbour) {
+                continue;
+            }
             if let Some(slot) = self.connections.get_mut(key) {
                 slot.engine.send_close(Some(fault), now, &mut slot.out);
             }

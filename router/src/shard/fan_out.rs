@@ -4,30 +4,35 @@
 //! rejected before accepted before modified before released; and it is settled when every copy is
 //! (router-protocol reference §8.5). The data of the state that decides goes with it.
 
-use super::egress::failed;
-use super::queue::Payload;
+use super::outcome::failed;
+use super::payload::{Charge, Payload};
 use super::{Core, Source};
 use crate::base::id::{FanOutKey, LinkKey, Serial};
-use ringmain_codec::{Cursor, Decode, DeliveryState, Encode, Modified, Writer};
+use crate::engine::KeptState;
+use ringmain_codec::{DeliveryState, Modified, Rejected};
 use std::rc::Rc;
 
-/// The most data of an outcome that is kept until the other copies have theirs.
-const OUTCOME_BYTES_MAX: usize = 4096;
-
-/// A delivery that went to several receivers.
+/// A delivery that goes to several receivers.
 pub struct FanOut {
     source: Source,
-    copies: Vec<Copy>,
-    /// The strongest terminal state so far: its rank and its encoding.
-    outcome: Option<(Rank, Box<[u8]>)>,
-    /// What the copies that wait share, while they are made.
+    copies: Vec<Copied>,
+    /// Copies without a terminal state, and copies that aren't settled.
+    undecided: usize,
+    unsettled: usize,
+    /// The strongest terminal state so far.
+    outcome: Option<(Rank, KeptState)>,
+    /// What the copies share while they are made.
     pub(super) held: Option<Rc<Payload>>,
+    pub(super) charge: Option<Charge>,
 }
 
-struct Copy {
+struct Copied {
     target: LinkKey,
+    /// Its number in the target's queue, if it went there.
+    sequence: Option<u64>,
+    /// Its number on the target's link, once it is begun.
     delivery_id: Option<Serial>,
-    terminal: bool,
+    decided: bool,
     settled: bool,
 }
 
@@ -51,64 +56,64 @@ fn rank(state: &DeliveryState<'_>) -> Option<Rank> {
     }
 }
 
-/// The state's encoding, without its data if that is too long.
-fn keep(state: &DeliveryState<'_>) -> Box<[u8]> {
-    let mut room = [0; OUTCOME_BYTES_MAX];
-    let plain = match state {
-        DeliveryState::Rejected(_) | DeliveryState::Declared(_) => {
-            DeliveryState::Rejected(ringmain_codec::Rejected { error: None })
-        }
+/// The state as it is kept: with its data, unless they are too long.
+fn keep(state: &DeliveryState<'_>) -> KeptState {
+    let rejected = DeliveryState::Rejected(Rejected { error: None });
+    let (whole, short) = match state {
+        DeliveryState::Declared(_) => (rejected, rejected),
+        DeliveryState::Rejected(_) => (*state, rejected),
         DeliveryState::Modified(modified) => {
-            DeliveryState::Modified(Modified { message_annotations: None, ..*modified })
+            (*state, DeliveryState::Modified(Modified { message_annotations: None, ..*modified }))
         }
         DeliveryState::Accepted
         | DeliveryState::Released
         | DeliveryState::Received(_)
         | DeliveryState::Transactional(_)
-        | DeliveryState::Other(_) => *state,
+        | DeliveryState::Other(_) => (*state, *state),
     };
-    let whole = if matches!(state, DeliveryState::Declared(_)) { plain } else { *state };
-    for state in [whole, plain] {
-        let mut writer = Writer::new(&mut room);
-        if state.encode(&mut writer).is_ok() {
-            return writer.written().into();
-        }
-    }
-    Box::default()
+    KeptState::keep(Some(&whole)).or_else(|| KeptState::keep(Some(&short))).unwrap_or(KeptState::None)
 }
 
 impl FanOut {
     pub(super) fn new(source: Source, receivers: &[LinkKey]) -> Self {
-        let copies = receivers
+        let copies: Vec<Copied> = receivers
             .iter()
-            .map(|&target| Copy { target, delivery_id: None, terminal: false, settled: false })
+            .map(|&target| Copied {
+                target,
+                sequence: None,
+                delivery_id: None,
+                decided: false,
+                settled: false,
+            })
             .collect();
-        Self { source, copies, outcome: None, held: None }
-    }
-
-    fn copy_mut(&mut self, target: LinkKey) -> Option<&mut Copy> {
-        self.copies.iter_mut().find(|copy| copy.target == target)
+        Self {
+            source,
+            undecided: copies.len(),
+            unsettled: copies.len(),
+            copies,
+            outcome: None,
+            held: None,
+            charge: None,
+        }
     }
 }
 
 impl Core {
-    /// A copy has a number on its receiver's link.
-    pub(super) fn copy_begun(&mut self, key: FanOutKey, target: LinkKey, delivery_id: Serial) {
-        if let Some(copy) = self.fan_outs.get_mut(key).and_then(|fan_out| fan_out.copy_mut(target)) {
-            copy.delivery_id = Some(delivery_id);
+    /// A copy was given to its receiver's link, under this number in its queue.
+    pub(super) fn copy_sent(&mut self, key: FanOutKey, copy: u32, sequence: Option<u64>) {
+        if let Some(copy) =
+            self.fan_outs.get_mut(key).and_then(|fan_out| fan_out.copies.get_mut(copy as usize))
+        {
+            copy.sequence = sequence;
         }
     }
 
-    /// A copy of a settled delivery has gone, or was dropped.
-    pub(super) fn copy_closed(&mut self, key: FanOutKey, target: LinkKey) {
-        let Some(fan_out) = self.fan_outs.get_mut(key) else { return };
-        if let Some(copy) = fan_out.copy_mut(target) {
-            copy.settled = true;
-        }
-        if fan_out.copies.iter().all(|copy| copy.settled) {
-            let source = fan_out.source.delivery.key;
-            self.fan_outs.remove(key);
-            self.delivery_closed(source);
+    /// A copy has a number on its receiver's link.
+    pub(super) fn copy_begun(&mut self, key: FanOutKey, copy: u32, delivery_id: Serial) {
+        if let Some(copy) =
+            self.fan_outs.get_mut(key).and_then(|fan_out| fan_out.copies.get_mut(copy as usize))
+        {
+            copy.delivery_id = Some(delivery_id);
         }
     }
 
@@ -116,63 +121,74 @@ impl Core {
     pub(super) fn copy_outcome(
         &mut self,
         key: FanOutKey,
-        target: LinkKey,
+        copy: u32,
         state: Option<&DeliveryState<'_>>,
         settled: bool,
     ) {
         let Some(fan_out) = self.fan_outs.get_mut(key) else { return };
-        let Some(copy) = fan_out.copy_mut(target) else { return };
-        let rank = state.and_then(rank).filter(|_| !copy.terminal);
-        copy.terminal |= rank.is_some();
-        copy.settled |= settled;
+        let Some(copy) = fan_out.copies.get_mut(copy as usize) else { return };
+        let rank = state.and_then(rank).filter(|_| !copy.decided);
+        let decides = (rank.is_some() || settled) && !copy.decided;
+        let settles = settled && !copy.settled;
+        copy.decided |= decides;
+        copy.settled |= settles;
+        fan_out.undecided -= usize::from(decides);
+        fan_out.unsettled -= usize::from(settles);
         if let (Some(rank), Some(state)) = (rank, state)
             && fan_out.outcome.as_ref().is_none_or(|(strongest, _)| rank > *strongest)
         {
             fan_out.outcome = Some((rank, keep(state)));
         }
-        let decided = fan_out.copies.iter().all(|copy| copy.terminal || copy.settled);
-        let all_settled = fan_out.copies.iter().all(|copy| copy.settled);
-        let newly_decided = decided && rank.is_some();
+        let all_settled = fan_out.unsettled == 0;
+        let newly_decided = decides && fan_out.undecided == 0;
         if !(all_settled || newly_decided) {
             return;
         }
         let source = fan_out.source;
-        let outcome = fan_out.outcome.as_ref().map_or(Box::default(), |(_, encoded)| encoded.clone());
+        let outcome = fan_out.outcome.as_ref().map_or(KeptState::None, |(_, state)| state.clone());
         if all_settled {
-            self.fan_outs.remove(key);
+            self.end_fan_out(key);
         }
-        let state = DeliveryState::decode(&mut Cursor::new(&outcome), "outcome").ok();
-        self.settle_delivery(&source.delivery, state.as_ref(), all_settled);
+        self.settle_delivery(&source.delivery, outcome.state().as_ref(), all_settled);
+    }
+
+    /// The record of a delivery's copies isn't needed any more.
+    pub(super) fn end_fan_out(&mut self, key: FanOutKey) {
+        self.end_sharing(key);
+        self.fan_outs.remove(key);
+    }
+
+    /// Whether the sender of a delivery with copies has settled it: then only what is shared is in its record.
+    pub(super) fn is_fan_out_settled(&self, key: FanOutKey) -> bool {
+        self.fan_outs.get(key).is_none_or(|fan_out| fan_out.source.settled)
     }
 
     /// The sender of a delivery with copies has settled it.
     pub(super) fn settle_fan_out(&mut self, key: FanOutKey, state: Option<&DeliveryState<'_>>) {
-        let Some(fan_out) = self.fan_outs.remove(key) else { return };
-        for copy in &fan_out.copies {
-            let Some(link) = self.links.get(copy.target) else { continue };
-            let (connection, link_ref) = (link.connection, link.link);
-            match copy.delivery_id {
-                Some(_) if copy.settled => {}
-                Some(delivery_id) => {
-                    if self.settle_under_way(copy.target, delivery_id) {
-                        continue;
-                    }
-                    if let Some(slot) = self.connections.get_mut(connection) {
-                        slot.engine.dispose_outgoing(
-                            link_ref.channel,
-                            delivery_id,
-                            true,
-                            state,
-                            &mut slot.out,
-                        );
-                        self.mark_dirty(connection);
-                    }
-                    self.count_settled(copy.target, delivery_id);
-                }
-                None => self.settle_copy_waiting(copy.target, key),
+        let Some(fan_out) = self.fan_outs.get_mut(key) else { return };
+        fan_out.source.settled = true;
+        let copies = std::mem::take(&mut fan_out.copies);
+        for copy in copies.iter().filter(|copy| !copy.settled) {
+            match (copy.delivery_id, copy.sequence) {
+                (Some(delivery_id), _) => self.settle_copy(copy.target, delivery_id, state),
+                (None, Some(sequence)) => self.settle_item(copy.target, sequence),
+                (None, None) => {}
             }
         }
-        self.delivery_closed(fan_out.source.delivery.key);
+        self.end_fan_out(key);
+    }
+
+    fn settle_copy(&mut self, target: LinkKey, delivery_id: Serial, state: Option<&DeliveryState<'_>>) {
+        if self.settle_under_way(target, delivery_id) {
+            return;
+        }
+        let Some(link) = self.links.get(target) else { return };
+        let (connection, link_ref) = (link.connection, link.link);
+        if let Some(slot) = self.connections.get_mut(connection) {
+            slot.engine.dispose_outgoing(link_ref.channel, delivery_id, true, state, &mut slot.out);
+            self.mark_dirty(connection);
+        }
+        self.count_settled(target, delivery_id);
     }
 
     /// The sender of a delivery with copies is gone.

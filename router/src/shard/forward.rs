@@ -6,8 +6,11 @@
 //! connection's output. Nothing is allocated.
 
 use super::fan_out::FanOut;
-use super::front::{Depth, Found, Front, scan, strip};
-use super::links::Direction;
+use super::front::{DEFAULT_PRIORITY, Depth, Found, Front, scan, strip};
+use super::links::{Direction, RouterLink};
+use super::payload::HeldFor;
+use super::queue::Egress;
+use super::slots::Slot;
 use super::{Core, DeliveryRef, Peer, Source};
 use crate::base::id::{AddressKey, ConnectionKey, FanOutKey, LinkKey};
 use crate::base::limits::MESSAGE_FRONT_BYTES_MAX;
@@ -17,17 +20,25 @@ use crate::routing::{Address, Treatment};
 use ringmain_codec::{Condition, DeliveryState, Rejected};
 use smallvec::SmallVec;
 
-/// An outgoing link, and the number of a delivery there.
+/// Outgoing links, and the number of a delivery in the queue of each.
 pub type Targets = SmallVec<[(LinkKey, u64); 1]>;
 
 /// A delivery of which not all has come.
 pub enum Current {
-    /// Its front isn't complete: this is what has come.
-    Front(Vec<u8>),
+    /// Its front isn't complete.
+    Front(Beginning),
     /// It is on its way to these, as copies of one if there is a fan-out.
     Streaming(Targets, Option<FanOutKey>),
     /// What still comes of it is thrown away.
     Discarding,
+}
+
+/// What has come of a delivery whose front isn't complete.
+pub struct Beginning {
+    bytes: Vec<u8>,
+    /// How much there must be before looking at it again is worth it.
+    look_again_at: usize,
+    session: HeldFor,
 }
 
 /// A delivery as it goes to one receiver.
@@ -35,8 +46,8 @@ pub enum Current {
 pub(super) struct Outgoing {
     /// Where it comes from.
     pub source: Source,
-    /// If it is one of several copies.
-    pub fan_out: Option<FanOutKey>,
+    /// If it is one of several copies: which.
+    pub fan_out: Option<(FanOutKey, u32)>,
     /// Its priority among those that wait.
     pub priority: u8,
 }
@@ -47,73 +58,63 @@ impl Core {
     pub(super) fn transfer(&mut self, connection: ConnectionKey, arrived: &Arrived<'_>) {
         let Some(key) = arrived.user.map(LinkKey) else { return };
         let Some(link) = self.links.get_mut(key) else { return };
+        let address = link.address;
         let Direction::In(ingress) = &mut link.direction else { return };
         let source = Source {
             delivery: DeliveryRef { connection, link: arrived.link, key, delivery_id: arrived.delivery_id },
             settled: arrived.settled,
             message_format: arrived.message_format,
         };
-        if arrived.first {
-            ingress.open += 1;
+        let next = if arrived.first {
             link.counters.deliveries += 1;
             self.counters.ingress += 1;
             if arrived.settled {
                 link.counters.presettled += 1;
                 self.counters.presettled += 1;
             }
-            let next = if arrived.aborted {
-                self.delivery_closed(key);
-                None
-            } else {
-                self.route(source, link_anonymous(self, key), arrived.payload, arrived.more)
-            };
-            if next.is_some() {
-                self.set_current(key, next);
-            }
-            self.credit_due(key);
-            return;
+            if arrived.aborted { None } else { self.route(source, address, arrived.payload, arrived.more) }
+        } else {
+            let current = ingress.current.take();
+            self.transfer_on(source, address, current, arrived)
+        };
+        if next.is_some()
+            && let Some(ingress) = self.links.get_mut(key).and_then(RouterLink::ingress_mut)
+        {
+            ingress.current = next;
         }
-        let current = ingress.current.take();
-        let next = self.transfer_on(source, current, arrived);
-        self.set_current(key, next);
         self.credit_due(key);
     }
 
-    fn set_current(&mut self, key: LinkKey, current: Option<Current>) {
-        if let Some(ingress) = self.links.get_mut(key).and_then(|link| link.ingress_mut()) {
-            ingress.current = current;
-        }
-    }
-
-    /// Takes a frame that isn't its delivery's first.
+    /// Takes a frame that isn't its delivery's first. Returns what the next one will meet.
     fn transfer_on(
         &mut self,
         source: Source,
+        address: Option<AddressKey>,
         current: Option<Current>,
         arrived: &Arrived<'_>,
     ) -> Option<Current> {
-        let key = source.delivery.key;
         match current {
             None | Some(Current::Discarding) => arrived.more.then_some(Current::Discarding),
-            Some(Current::Front(_)) if arrived.aborted => {
-                self.delivery_closed(key);
+            Some(Current::Front(beginning)) if arrived.aborted => {
+                self.release_bytes(beginning.session, beginning.bytes.len());
                 None
             }
-            Some(Current::Front(mut front)) => {
-                front.extend_from_slice(arrived.payload);
-                self.route(source, link_anonymous(self, key), &front, arrived.more)
-            }
+            Some(Current::Front(beginning)) => self.begin_on(source, address, beginning, arrived),
             Some(Current::Streaming(targets, fan_out)) if arrived.aborted => {
                 self.abort_streaming(targets, fan_out);
-                self.delivery_closed(key);
                 None
             }
             Some(Current::Streaming(mut targets, fan_out)) => {
+                if source.settled
+                    && let Some(fan_out) = fan_out.filter(|&key| !self.is_fan_out_settled(key))
+                {
+                    self.settle_fan_out(fan_out, None);
+                }
                 targets.retain(|&mut (target, sequence)| {
                     self.append(target, sequence, &source, arrived.payload, arrived.more)
                 });
                 if let Some(fan_out) = fan_out {
-                    self.end_sharing(fan_out);
+                    self.end_frame(fan_out, arrived.more);
                 }
                 let next = if targets.is_empty() {
                     Current::Discarding
@@ -125,31 +126,79 @@ impl Core {
         }
     }
 
+    /// Adds a frame to the beginning of a delivery, and looks whether that is enough to route it.
+    fn begin_on(
+        &mut self,
+        source: Source,
+        address: Option<AddressKey>,
+        mut beginning: Beginning,
+        arrived: &Arrived<'_>,
+    ) -> Option<Current> {
+        let before = beginning.bytes.len();
+        beginning.bytes.extend_from_slice(arrived.payload);
+        if arrived.more && beginning.bytes.len() < beginning.look_again_at {
+            self.hold_bytes(&source, arrived.payload.len());
+            return Some(Current::Front(beginning));
+        }
+        self.release_bytes(beginning.session, before);
+        self.route(source, address, &beginning.bytes, arrived.more)
+    }
+
+    /// What is done with the copies of a delivery behind each frame.
+    fn end_frame(&mut self, fan_out: FanOutKey, more: bool) {
+        self.end_sharing(fan_out);
+        if !more && self.is_fan_out_settled(fan_out) {
+            self.end_fan_out(fan_out);
+        }
+    }
+
     /// Gives up what was begun of a delivery, at all of its receivers.
     pub(super) fn abort_streaming(&mut self, targets: Targets, fan_out: Option<FanOutKey>) {
         for (target, sequence) in targets {
             self.abort(target, sequence);
         }
         if let Some(fan_out) = fan_out {
-            self.fan_outs.remove(fan_out);
+            self.end_fan_out(fan_out);
+        }
+    }
+
+    /// A sender is gone: what it had only begun is given up.
+    pub(super) fn give_up_current(&mut self, current: Option<Current>) {
+        match current {
+            Some(Current::Front(beginning)) => {
+                self.release_bytes(beginning.session, beginning.bytes.len());
+            }
+            Some(Current::Streaming(targets, fan_out)) => self.abort_streaming(targets, fan_out),
+            Some(Current::Discarding) | None => {}
         }
     }
 
     /// Decides where a delivery goes, as soon as enough of it has come, and sends it on its way. Returns
-    /// what its next frame will meet.
-    fn route(&mut self, source: Source, anonymous: bool, payload: &[u8], more: bool) -> Option<Current> {
-        let depth = if anonymous { Depth::Properties } else { Depth::Annotations };
-        let found = if source.message_format == 0 || anonymous {
+    /// what its next frame will meet. `address` is that of the sender's link, if it isn't anonymous.
+    fn route(
+        &mut self,
+        source: Source,
+        address: Option<AddressKey>,
+        payload: &[u8],
+        more: bool,
+    ) -> Option<Current> {
+        if payload.is_empty() && more {
+            // Nothing goes anywhere before there is something of it.
+            return Some(self.wait_for_front(&source, payload));
+        }
+        let depth = if address.is_some() { Depth::Annotations } else { Depth::Properties };
+        let found = if source.message_format == 0 || address.is_none() {
             match scan(payload, !more, depth) {
                 Front::Ready(found) => found,
                 Front::Incomplete if payload.len() <= MESSAGE_FRONT_BYTES_MAX => {
-                    return Some(Current::Front(payload.to_vec()));
+                    return Some(self.wait_for_front(&source, payload));
                 }
                 Front::Incomplete => {
                     let fault = Fault::describe(
                         Condition::PRECONDITION_FAILED,
                         format!(
-                            "the annotations and properties of a message are longer than {MESSAGE_FRONT_BYTES_MAX} bytes"
+                            "the annotations and properties of a message are longer than \
+                             {MESSAGE_FRONT_BYTES_MAX} bytes"
                         ),
                     );
                     return self.reject(&source, &fault, more);
@@ -158,26 +207,53 @@ impl Core {
             }
         } else {
             // Another format than AMQP's own (§3.2): its bytes mean nothing here.
-            Found { priority: super::front::DEFAULT_PRIORITY, to: None, router_annotations: None }
+            Found { priority: DEFAULT_PRIORITY, to: None, router_annotations: None }
         };
-        let address = if anonymous {
-            let Some(to) = found.to.filter(|to| !to.is_empty()) else {
-                let fault = Fault::new(Condition::PRECONDITION_FAILED, "Routing failure: no address present");
-                return self.reject(&source, &fault, more);
-            };
-            let snapshot = self.snapshot.clone();
-            let to = Address::parse(to, &snapshot.router_id);
-            let used = self.addresses.find(to);
-            if used.is_none() && snapshot.settings(to).treatment == Treatment::Unavailable {
-                let fault =
-                    Fault::new(Condition::NOT_FOUND, "Deliveries cannot be sent to an unavailable address");
-                return self.reject(&source, &fault, more);
+        let address = match address {
+            Some(address) => Some(address),
+            None => {
+                let Some(to) = found.to.filter(|to| !to.is_empty()) else {
+                    let fault =
+                        Fault::new(Condition::PRECONDITION_FAILED, "Routing failure: no address present");
+                    return self.reject(&source, &fault, more);
+                };
+                match self.find_destination(to) {
+                    Ok(address) => address,
+                    Err(fault) => return self.reject(&source, &fault, more),
+                }
             }
-            used
-        } else {
-            self.links.get(source.delivery.key).and_then(|link| link.address)
         };
         self.spread(source, address, &found, payload, more)
+    }
+
+    fn wait_for_front(&mut self, source: &Source, payload: &[u8]) -> Current {
+        let session = self.hold_bytes(source, payload.len());
+        Current::Front(Beginning { bytes: payload.to_vec(), look_again_at: payload.len() * 2, session })
+    }
+
+    /// The address that an anonymous sender's message names, if it has receivers anywhere.
+    fn find_destination(&mut self, to: &str) -> Result<Option<AddressKey>, Fault> {
+        let snapshot = self.routes.load();
+        let to = Address::parse(to, &snapshot.router_id);
+        let key = match self.addresses.find(to) {
+            Some(key) => key,
+            None if self.neighbours.is_empty()
+                || self.addresses.with_key(to, |key| snapshot.consumers(key).is_empty()) =>
+            {
+                if snapshot.settings(to).treatment == Treatment::Unavailable {
+                    return Err(Fault::new(
+                        Condition::NOT_FOUND,
+                        "Deliveries cannot be sent to an unavailable address",
+                    ));
+                }
+                return Ok(None);
+            }
+            // It has receivers on other shards only.
+            None => self.addresses.find_or_insert(to, snapshot),
+        };
+        self.want_remotes(key);
+        self.addresses.forget_unused(key);
+        Ok(Some(key))
     }
 
     /// Chooses the receivers of a delivery and sends it to them.
@@ -192,22 +268,35 @@ impl Core {
         let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) else {
             return self.undeliverable(&source, more);
         };
+        // What comes from another shard stays here: that shard has seen to the others.
+        let here_only = !address.remotes.is_empty()
+            && self.connections.get(source.delivery.connection).is_some_and(Slot::is_neighbour);
+        let remotes = if here_only { &[][..] } else { address.remotes.as_slice() };
+        let here = address.receivers.len();
+        let candidates = here + remotes.len();
+        let candidate =
+            |place: usize| if place < here { address.receivers[place] } else { remotes[place - here].link };
         let priority = address.settings.priority.unwrap_or(found.priority);
         let chosen = match address.settings.treatment {
             Treatment::Balanced => {
                 let links = &self.links;
-                balanced(&address.receivers, &mut address.turn, |receiver| load(links.get(receiver)))
+                balanced(candidates, &mut address.turn, |place| {
+                    let share = if place < here { 1 } else { remotes[place - here].receivers };
+                    load(links.get(candidate(place)), share)
+                })
             }
-            Treatment::Closest => closest(&address.receivers, &mut address.turn),
-            Treatment::Multicast if address.receivers.len() > 1 => {
-                let receivers: SmallVec<[LinkKey; 8]> = address.receivers.iter().copied().collect();
-                return Some(self.send_copies(source, &receivers, priority, found, payload, more))
-                    .filter(|_| more);
+            Treatment::Closest => {
+                let weights = remotes.iter().map(|remote| remote.receivers);
+                closest(std::iter::repeat_n(1, here).chain(weights), &mut address.turn)
             }
-            Treatment::Multicast => address.receivers.first().copied(),
+            Treatment::Multicast if candidates > 1 => {
+                let receivers: SmallVec<[LinkKey; 8]> = (0..candidates).map(candidate).collect();
+                return self.send_copies(source, &receivers, priority, found, payload, more);
+            }
+            Treatment::Multicast => (candidates == 1).then_some(0),
             Treatment::Unavailable => None,
         };
-        let Some(target) = chosen else { return self.undeliverable(&source, more) };
+        let Some(target) = chosen.map(candidate) else { return self.undeliverable(&source, more) };
         let outgoing = Outgoing { source, fan_out: None, priority };
         let sequence = self.send_stripped(target, outgoing, found, payload, more);
         if !more {
@@ -228,18 +317,24 @@ impl Core {
         found: &Found<'_>,
         payload: &[u8],
         more: bool,
-    ) -> Current {
+    ) -> Option<Current> {
         let fan_out = self.fan_outs.insert(FanOut::new(source, receivers));
-        self.set_peer(&source, Peer::FanOut(fan_out));
+        self.set_peer(&source, Peer::FanOut(fan_out, 0));
         let mut targets = Targets::new();
-        for &receiver in receivers {
-            let outgoing = Outgoing { source, fan_out: Some(fan_out), priority };
-            if let Some(sequence) = self.send_stripped(receiver, outgoing, found, payload, more) {
+        for (copy, &receiver) in (0..).zip(receivers) {
+            let outgoing = Outgoing { source, fan_out: Some((fan_out, copy)), priority };
+            let sequence = self.send_stripped(receiver, outgoing, found, payload, more);
+            self.copy_sent(fan_out, copy, sequence);
+            if more && let Some(sequence) = sequence {
                 targets.push((receiver, sequence));
             }
         }
-        self.end_sharing(fan_out);
-        Current::Streaming(targets, Some(fan_out))
+        self.end_frame(fan_out, more);
+        match targets.is_empty() {
+            _ if !more => None,
+            true => Some(Current::Discarding),
+            false => Some(Current::Streaming(targets, Some(fan_out))),
+        }
     }
 
     /// Sends a delivery without what routers annotated, where either end's listener takes that out.
@@ -252,16 +347,11 @@ impl Core {
         more: bool,
     ) -> Option<u64> {
         if let Some(annotations) = &found.router_annotations {
-            let strips_in = self
-                .connections
-                .get(outgoing.source.delivery.connection)
-                .is_some_and(|slot| slot.listener.strip_in);
-            let strips_out = self
-                .links
-                .get(target)
-                .and_then(|link| self.connections.get(link.connection))
-                .is_some_and(|slot| slot.listener.strip_out);
-            if strips_in || strips_out {
+            let from = self.connections.get(outgoing.source.delivery.connection);
+            let to = self.links.get(target).and_then(|link| self.connections.get(link.connection));
+            if from.is_some_and(|slot| slot.listener.strip_in)
+                || to.is_some_and(|slot| slot.listener.strip_out)
+            {
                 return self.send(target, outgoing, &strip(payload, annotations), more);
             }
         }
@@ -286,7 +376,6 @@ impl Core {
     fn undeliverable(&mut self, source: &Source, more: bool) -> Option<Current> {
         if source.settled {
             self.count_drop(source, None);
-            self.delivery_closed(source.delivery.key);
         } else {
             self.settle_source(source, Some(&DeliveryState::Released));
         }
@@ -297,7 +386,6 @@ impl Core {
     fn reject(&mut self, source: &Source, fault: &Fault, more: bool) -> Option<Current> {
         if source.settled {
             self.count_drop(source, None);
-            self.delivery_closed(source.delivery.key);
         } else {
             let state = DeliveryState::Rejected(Rejected { error: Some(fault.error()) });
             self.settle_source(source, Some(&state));
@@ -316,10 +404,10 @@ impl Core {
         }
     }
 
-    /// Makes a delivery's sender send the rest of it to nobody: a receiver is out of the game.
+    /// Makes a delivery's sender send the rest of it to nobody: a receiver is out of the game. (Within a
+    /// transfer, whose delivery is taken out of its link, `append` says the same.)
     pub(super) fn stop_streaming(&mut self, source: &Source, target: LinkKey) {
-        let Some(ingress) = self.links.get_mut(source.delivery.key).and_then(|link| link.ingress_mut())
-        else {
+        let Some(ingress) = self.links.get_mut(source.delivery.key).and_then(RouterLink::ingress_mut) else {
             return;
         };
         if let Some(Current::Streaming(targets, _)) = &mut ingress.current {
@@ -331,13 +419,10 @@ impl Core {
     }
 }
 
-fn link_anonymous(core: &Core, key: LinkKey) -> bool {
-    core.links.get(key).is_some_and(|link| link.address.is_none())
-}
-
-fn load(link: Option<&super::links::RouterLink>) -> Load {
+/// How busy a link is, for each of the `receivers` that it leads to.
+fn load(link: Option<&RouterLink>, receivers: u32) -> Load {
     link.map_or(Load { outstanding: u32::MAX, capacity: 0 }, |link| Load {
-        outstanding: link.egress().map_or(u32::MAX, super::queue::Egress::outstanding),
+        outstanding: link.egress().map_or(u32::MAX, Egress::outstanding).div_ceil(receivers.max(1)),
         capacity: link.capacity,
     })
 }

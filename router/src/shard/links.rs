@@ -1,15 +1,15 @@
 //! Attaching and losing links: which address they use, and who counts as a destination.
 
-use super::egress::failed;
 use super::forward::Current;
 use super::queue::Egress;
+use super::slots::Slot;
 use super::{Core, Peer};
-use crate::base::id::{AddressKey, ConnectionKey, LinkKey};
-use crate::base::time::Instant;
-use crate::engine::{Attachment, Cause, Fault, LinkRef};
+use crate::base::id::{AddressKey, Channel, ConnectionKey, LinkKey, Serial};
+use crate::base::limits::LINKS_PER_CONNECTION_MAX;
+use crate::engine::{Attachment, Cause, Fault, LinkRef, Unsettled};
 use crate::log;
 use crate::log::{Level, Module};
-use crate::routing::{Address, Class, Treatment};
+use crate::routing::{Address, Class, Treatment, Use};
 use ringmain_codec::{Attach, Condition, Role, Source, Target, TargetNode};
 use std::time::Duration;
 
@@ -33,6 +33,12 @@ pub struct RouterLink {
     pub link: LinkRef,
     /// Its address; anonymous senders have none.
     pub address: Option<AddressKey>,
+    /// Whether it leads to another shard's receivers.
+    pub remote: bool,
+    /// Its place among the address's receivers or senders.
+    pub place: usize,
+    /// As receiver, the largest message that the peer takes; 0: any.
+    pub max_message_size: u64,
     /// The credit or the outstanding deliveries that are reasonable for it.
     pub capacity: u32,
     /// What only one direction has.
@@ -54,8 +60,8 @@ pub enum Direction {
 pub struct Ingress {
     /// The delivery of which not all has come.
     pub current: Option<Current>,
-    /// Deliveries that count against the link's capacity: not settled, or settled and still waiting here.
-    pub open: u32,
+    /// Settled deliveries that count against the link's capacity because they still wait here.
+    pub charges: u32,
     /// Whether the sender was asked to give up its credit since the address has no destination.
     pub draining: bool,
     /// Whether the link is in the list of those whose credit is to be looked at.
@@ -135,7 +141,16 @@ fn random_name() -> String {
 impl Core {
     /// Answers a peer's attach.
     pub(super) fn attach_requested(&mut self, key: ConnectionKey, link: LinkRef, attach: &Attach<'_>) {
+        if self.connections.get(key).is_some_and(Slot::is_neighbour) {
+            self.attach_neighbour(key, link, attach);
+            return;
+        }
+        let full = self.connections.get(key).is_some_and(|slot| slot.links >= LINKS_PER_CONNECTION_MAX);
         let answer = match attach.role {
+            _ if full => Err(Fault::new(
+                Condition::RESOURCE_LIMIT_EXCEEDED,
+                "this connection has as many links as a connection may have",
+            )),
             Role::Sender => self.attach_sender(key, link, attach),
             Role::Receiver => self.attach_receiver(key, link, attach),
         };
@@ -150,8 +165,19 @@ impl Core {
             direction_name(attach.role),
             terminus_address(attach).unwrap_or("(none)")
         );
-        slot.engine.refuse_link(link, attach, &fault, &mut slot.out);
+        let refused = slot.engine.refuse_link(link, attach, &fault, &mut slot.out);
         slot.engine.clear_link(link);
+        if let Err(fault) = refused {
+            self.end_session(key, link.channel, fault);
+        }
+    }
+
+    /// Ends a session that can't go on.
+    pub(super) fn end_session(&mut self, key: ConnectionKey, channel: Channel, fault: Fault) {
+        if let Some(slot) = self.connections.get_mut(key) {
+            slot.engine.send_end(channel, Some(&fault), &mut slot.out);
+        }
+        self.session_lost(key, channel, &Cause::Ours(fault));
     }
 
     fn attach_sender(&mut self, key: ConnectionKey, link: LinkRef, attach: &Attach<'_>) -> Result<(), Fault> {
@@ -186,8 +212,9 @@ impl Core {
         let Some(link_key) = self.add_link(key, link, attach, address, direction, attachment) else {
             return Ok(());
         };
-        if let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) {
-            address.senders.push(link_key);
+        if let Some(address) = address {
+            self.add_sender(address, link_key);
+            self.want_remotes(address);
         }
         self.credit_due(link_key);
         Ok(())
@@ -205,12 +232,12 @@ impl Core {
         let (text, source) = match wanted(source.address, source.dynamic) {
             Wanted::Anonymous => return Err(no_route),
             Wanted::Dynamic => {
-                generated = format!("amqp:/_topo/0/{}/temp.{}", self.snapshot.router_id, random_name());
+                generated = format!("amqp:/_topo/0/{}/temp.{}", self.router_id, random_name());
                 (generated.as_str(), Source { address: Some(&generated), ..source })
             }
             Wanted::Named(text) => (text, source),
         };
-        match Address::parse(text, &self.snapshot.router_id).class {
+        match Address::parse(text, &self.router_id).class {
             Class::Router | Class::Edge | Class::Area => return Err(no_route),
             Class::Mobile | Class::Local | Class::Topological => {}
         }
@@ -226,8 +253,17 @@ impl Core {
         let Some(link_key) = self.add_link(key, link, attach, Some(address), direction, attachment) else {
             return Ok(());
         };
-        if let Some(address) = self.addresses.get_mut(address) {
-            address.receivers.push(link_key);
+        if let Some(used) = self.addresses.get_mut(address) {
+            let place = used.receivers.len();
+            used.receivers.push(link_key);
+            let first = place == 0;
+            if let Some(link) = self.links.get_mut(link_key) {
+                link.place = place;
+            }
+            self.report_receivers(address);
+            if first {
+                self.hold_until_reported(key);
+            }
         }
         self.graces.push_back((self.now + FIRST_CREDIT_GRACE, link_key));
         Ok(())
@@ -235,7 +271,7 @@ impl Core {
 
     /// The address of that text, if it may be used.
     fn use_address(&mut self, text: &str) -> Result<AddressKey, Fault> {
-        let snapshot = self.snapshot.clone();
+        let snapshot = self.routes.load();
         let address = Address::parse(text, &snapshot.router_id);
         if address.text == "$management" {
             return Err(Fault::new(
@@ -246,10 +282,10 @@ impl Core {
         if snapshot.settings(address).treatment == Treatment::Unavailable {
             return Err(Fault::new(Condition::NOT_FOUND, "Node not found"));
         }
-        Ok(self.addresses.find_or_insert(address, &snapshot))
+        Ok(self.addresses.find_or_insert(address, snapshot))
     }
 
-    fn add_link<'a>(
+    pub(super) fn add_link<'a>(
         &mut self,
         key: ConnectionKey,
         link: LinkRef,
@@ -259,6 +295,12 @@ impl Core {
         attachment: impl FnOnce(u64) -> Attachment<'a>,
     ) -> Option<LinkKey> {
         let slot = self.connections.get_mut(key)?;
+        let attachment = attachment(slot.listener.max_message_size);
+        if let Err(fault) = slot.engine.accept_link(link, &attachment, &mut slot.out) {
+            self.end_session(key, link.channel, fault);
+            return None;
+        }
+        slot.links += 1;
         let id = self.next_link_id;
         self.next_link_id += 1;
         let link_key = self.links.insert(RouterLink {
@@ -266,13 +308,17 @@ impl Core {
             connection: key,
             link,
             address,
+            remote: false,
+            place: 0,
+            max_message_size: attach.max_message_size.unwrap_or(0),
             capacity: slot.listener.link_capacity,
             direction,
             counters: LinkCounters::default(),
         });
-        let attachment = attachment(slot.listener.max_message_size);
-        slot.engine.accept_link(link, &attachment, &mut slot.out);
         slot.engine.set_user(link, Some(link_key.into()));
+        if slot.is_neighbour() {
+            return Some(link_key);
+        }
         log!(
             Module::RouterCore,
             Level::Info,
@@ -285,20 +331,28 @@ impl Core {
         Some(link_key)
     }
 
-    /// Counts a receiver as a destination of its address, if it isn't yet.
+    /// Counts a receiver, or another shard's receivers, as a destination of its address, if it isn't yet.
     pub(super) fn become_destination(&mut self, key: LinkKey) {
         let Some(link) = self.links.get_mut(key) else { return };
-        let address = link.address;
+        let (address, remote) = (link.address, link.remote);
         let Some(egress) = link.egress_mut() else { return };
-        if std::mem::replace(&mut egress.destination, true) {
+        if egress.retiring || std::mem::replace(&mut egress.destination, true) {
             return;
         }
-        let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
-        address.destinations += 1;
-        if address.destinations == 1 {
-            for sender in address.senders.clone() {
-                self.credit_due(sender);
-            }
+        let Some(used) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
+        let count = if remote { &mut used.remote_destinations } else { &mut used.destinations };
+        *count += 1;
+        if *count == 1 {
+            self.senders_due(address);
+        }
+    }
+
+    /// The credit of all senders to an address is to be looked at.
+    fn senders_due(&mut self, address: Option<AddressKey>) {
+        let senders =
+            address.and_then(|address| self.addresses.get(address)).map(|address| address.senders.clone());
+        for sender in senders.unwrap_or_default() {
+            self.credit_due(sender);
         }
     }
 
@@ -311,41 +365,84 @@ impl Core {
         }
     }
 
-    /// Deals with a link that is gone: its deliveries, its address.
-    pub(super) fn link_lost(&mut self, key: LinkKey, cause: &Cause<'_>) {
+    /// Puts a sender among those of its address.
+    pub(super) fn add_sender(&mut self, address: AddressKey, key: LinkKey) {
+        if let Some(address) = self.addresses.get_mut(address) {
+            if let Some(link) = self.links.get_mut(key) {
+                link.place = address.senders.len();
+            }
+            address.senders.push(key);
+        }
+    }
+
+    /// Deals with a link that is gone and the deliveries that it leaves behind.
+    pub(super) fn link_lost(
+        &mut self,
+        key: LinkKey,
+        unsettled: Vec<(Serial, Unsettled<Peer>)>,
+        cause: &Cause<'_>,
+    ) {
         let Some(mut link) = self.links.remove(key) else { return };
+        if let Some(slot) = self.connections.get_mut(link.connection) {
+            slot.links = slot.links.saturating_sub(1);
+        }
         match &mut link.direction {
             Direction::In(ingress) => {
                 let current = ingress.current.take();
-                self.sender_lost(&link, current);
+                self.give_up_current(current);
+                for (_, unsettled) in unsettled {
+                    self.sender_failed(unsettled.data);
+                }
             }
             Direction::Out(egress) => {
                 let egress = std::mem::take(egress);
                 let counted = egress.destination;
-                self.receiver_lost(&mut link, key, egress);
-                if counted {
+                self.receiver_lost(key, egress, unsettled, &mut link.counters);
+                if counted && link.remote {
+                    self.remote_destination_lost(link.address);
+                } else if counted {
                     self.destination_lost(link.address);
                 }
             }
         }
         if let Some(address) = link.address {
-            self.addresses.remove_link(address, key);
+            let role = match link.direction {
+                Direction::In(_) => Use::Sender,
+                Direction::Out(_) if link.remote => Use::Remote,
+                Direction::Out(_) => Use::Receiver,
+            };
+            if role == Use::Receiver {
+                self.report_receiver_gone(address);
+            }
+            let moved = self.addresses.remove_link(address, key, role, link.place);
+            if let Some(moved) = moved.and_then(|moved| self.links.get_mut(moved)) {
+                moved.place = link.place;
+            }
         }
         self.log_link_lost(&link, cause);
     }
 
     fn destination_lost(&mut self, address: Option<AddressKey>) {
-        let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
-        address.destinations -= 1;
-        if address.destinations == 0 {
-            for sender in address.senders.clone() {
-                self.credit_due(sender);
-            }
+        let Some(used) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
+        used.destinations -= 1;
+        if used.destinations == 0 {
+            self.senders_due(address);
+        }
+    }
+
+    /// Another shard's receivers are a destination no more.
+    pub(super) fn remote_destination_lost(&mut self, address: Option<AddressKey>) {
+        let Some(used) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
+        used.remote_destinations -= 1;
+        if used.remote_destinations == 0 {
+            self.senders_due(address);
         }
     }
 
     fn log_link_lost(&self, link: &RouterLink, cause: &Cause<'_>) {
-        let Some(slot) = self.connections.get(link.connection) else { return };
+        let Some(slot) = self.connections.get(link.connection).filter(|slot| !slot.is_neighbour()) else {
+            return;
+        };
         let LinkCounters {
             deliveries,
             presettled,
@@ -365,33 +462,6 @@ impl Core {
             if slot.over { "lost" } else { "detached" },
             cause.describe().map_or_else(String::new, |error| format!(" error={error}"))
         );
-    }
-
-    /// A sender is gone: what it had only begun is given up, what it had not seen settled goes on without
-    /// it.
-    fn sender_lost(&mut self, link: &RouterLink, current: Option<Current>) {
-        if let Some(Current::Streaming(targets, fan_out)) = current {
-            self.abort_streaming(targets, fan_out);
-        }
-        let Some(slot) = self.connections.get_mut(link.connection) else { return };
-        for (_, peer) in slot.engine.take_incoming_of(link.link) {
-            self.forget_source(peer);
-        }
-    }
-
-    /// What a delivery's other end is told when its sender is gone.
-    fn forget_source(&mut self, peer: Peer) {
-        match peer {
-            Peer::None => {}
-            Peer::Delivery(out) => self.settle_orphan(&out, Some(&failed())),
-            Peer::Queued(target, sequence) => self.settle_item(target, sequence),
-            Peer::FanOut(fan_out) => self.forget_fan_out_source(fan_out),
-        }
-    }
-
-    /// When the stall of a link's settled deliveries counts as congestion.
-    pub(super) fn watch_stall(&mut self, key: LinkKey, since: Instant) {
-        self.stalls.push_back((since + super::egress::CONGESTION_AFTER, key));
     }
 }
 

@@ -1,43 +1,82 @@
-//! Messages to a shard from other threads.
+//! Messages between a shard and the control thread, and sockets from one shard to another.
 
-use crate::io::driver::Wake;
+use crate::base::id::{ListenerId, ShardId};
+use crate::io::driver::{Driver, Wake};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Messages that wait at the most. Control sends few, and waits for the shard when it is behind.
-const MESSAGES_MAX: usize = 64;
+/// Messages that wait at the most. Who finds a mailbox full tries again later.
+const MESSAGES_MAX: usize = 256;
 
 /// What another thread tells a shard.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Message {
+pub enum Message<D: Driver> {
     /// Stop accepting, close all connections, then end.
     Shutdown,
+    /// The snapshot says something new of the addresses with these keys.
+    Changed(Arc<[Arc<str>]>),
+    /// Start accepting on this socket: all shards know each other.
+    Listen {
+        /// The listener that it belongs to.
+        listener: ListenerId,
+        /// The socket.
+        socket: D::Listener,
+    },
+    /// All reports of the shard up to this number are in the snapshot.
+    Published(u64),
+    /// A connection that another shard accepted for this one.
+    Adopt {
+        /// The listener that it came through.
+        listener: ListenerId,
+        /// The socket.
+        socket: D::Socket,
+        /// The address of the peer.
+        peer: SocketAddr,
+    },
+}
+
+/// What a shard tells the control thread: how many receivers addresses have there now.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The shard.
+    pub shard: ShardId,
+    /// The number of the report; they count up by one.
+    pub sequence: u64,
+    /// Keys of addresses, and their receivers. Of several entries for one the last holds.
+    pub changes: Vec<(Box<str>, u32)>,
 }
 
 /// The sending end of a shard's mailbox.
-#[derive(Clone)]
-pub struct Mailbox {
-    messages: SyncSender<Message>,
+pub struct Mailbox<D: Driver> {
+    messages: SyncSender<Message<D>>,
     wake: Arc<dyn Wake>,
 }
 
-impl Mailbox {
+impl<D: Driver> Clone for Mailbox<D> {
+    fn clone(&self) -> Self {
+        Self { messages: self.messages.clone(), wake: self.wake.clone() }
+    }
+}
+
+impl<D: Driver> Mailbox<D> {
     /// A mailbox, and the shard's end of it.
     #[must_use]
-    pub fn new(wake: Arc<dyn Wake>) -> (Self, Receiver<Message>) {
+    pub fn new(wake: Arc<dyn Wake>) -> (Self, Receiver<Message<D>>) {
         let (messages, receiver) = sync_channel(MESSAGES_MAX);
         (Self { messages, wake }, receiver)
     }
 
-    /// Puts a message in and wakes the shard. `false` if the shard is gone or doesn't look at its mailbox.
-    #[must_use]
-    pub fn send(&self, message: Message) -> bool {
+    /// Puts a message in and wakes the shard.
+    ///
+    /// # Errors
+    /// The message comes back if the mailbox is full, or the shard gone.
+    pub fn send(&self, message: Message<D>) -> Result<(), Message<D>> {
         match self.messages.try_send(message) {
             Ok(()) => {
                 self.wake.wake();
-                true
+                Ok(())
             }
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => Err(message),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A shard: the place where engine, routing and input/output meet.
 //!
-//! One thread owns one [`Shard`], and nobody else touches what is in it. Each module is one part of what
+//! One thread owns one [`Shard`](turn::Shard), and nobody else touches what is in it. Each module is one part of what
 //! it does with a delivery or a connection:
 //!
 //! | module | what |
@@ -14,10 +14,15 @@
 //! | `forward` | from an incoming transfer to the outgoing links |
 //! | `queue` | the queue of an outgoing link |
 //! | `egress` | what goes into that queue, and what leaves it |
+//! | `payload` | payload that stays here for now, at the charge of who sent it |
+//! | `congestion` | settled deliveries that wait for a receiver who takes nothing |
 //! | `outcome` | outcomes and settlement, from either end to the other |
 //! | `fan_out` | deliveries with several copies |
-//! | `mailbox` | messages from other threads |
+//! | `seat` | its place among the other shards |
+//! | `neighbours` | the other shards: hand-off, links to their receivers |
+//! | `mailbox` | messages from and to other threads |
 
+mod congestion;
 mod credit;
 mod egress;
 mod events;
@@ -26,19 +31,24 @@ mod forward;
 mod front;
 mod links;
 pub mod mailbox;
+mod neighbours;
 mod outcome;
+mod payload;
 mod queue;
+pub mod seat;
 pub mod slots;
 pub mod turn;
 
 use crate::base::buffer::BufferPool;
-use crate::base::id::{ConnectionKey, FanOutKey, LinkKey, Serial};
+use crate::base::id::{ConnectionKey, FanOutKey, LinkKey, Serial, ShardId};
 use crate::base::slab::KeyedSlab;
 use crate::base::time::Instant;
 use crate::engine::LinkRef;
+use crate::rcu::Reader;
 use crate::routing::{AddressTable, Snapshot};
 use fan_out::FanOut;
 use links::RouterLink;
+use mailbox::Report;
 use slots::Slot;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -54,8 +64,8 @@ pub enum Peer {
     Delivery(DeliveryRef),
     /// It waits in the queue of an outgoing link, under this sequence number.
     Queued(LinkKey, u64),
-    /// Several copies.
-    FanOut(FanOutKey),
+    /// One of several copies, or all of them.
+    FanOut(FanOutKey, u32),
 }
 
 /// One delivery on one link of the shard.
@@ -109,9 +119,19 @@ pub struct Core {
     links: KeyedSlab<LinkKey, RouterLink>,
     addresses: AddressTable,
     fan_outs: KeyedSlab<FanOutKey, FanOut>,
-    snapshot: Arc<Snapshot>,
+    routes: Reader<Snapshot>,
+    router_id: Arc<str>,
+    shard: ShardId,
+    /// The connections to the other shards, by their numbers.
+    neighbours: Vec<Option<ConnectionKey>>,
+    /// What the control thread is told next.
+    report: Report,
+    /// Connections whose output waits for a report to be published, in order.
+    held: VecDeque<(u64, ConnectionKey)>,
     pool: BufferPool,
     now: Instant,
+    /// Links to other shards that were given up, of which something has ended.
+    retired: Vec<LinkKey>,
     /// Connections with something to flush at the end of the turn.
     dirty: Vec<ConnectionKey>,
     /// Incoming links whose credit is to be looked at, at the end of the turn.
@@ -121,6 +141,10 @@ pub struct Core {
     /// Outgoing links whose settled deliveries wait, and when that counts as congestion.
     stalls: VecDeque<(Instant, LinkKey)>,
     timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
+    /// Payload that stays here for now.
+    held_bytes: usize,
+    /// Connections that aren't read because too much is held.
+    over_budget: Vec<ConnectionKey>,
     next_tag: u64,
     next_sequence: u64,
     next_connection_id: u64,
@@ -129,20 +153,29 @@ pub struct Core {
 }
 
 impl Core {
-    fn new(snapshot: Arc<Snapshot>) -> Self {
+    fn new(shard: ShardId, routes: Reader<Snapshot>) -> Self {
+        let router_id = routes.load().router_id.clone();
         Self {
             connections: KeyedSlab::default(),
             links: KeyedSlab::default(),
             addresses: AddressTable::default(),
             fan_outs: KeyedSlab::default(),
-            snapshot,
+            routes,
+            router_id,
+            shard,
+            neighbours: Vec::new(),
+            report: Report { shard, ..Report::default() },
+            held: VecDeque::new(),
             pool: BufferPool::default(),
             now: Instant::default(),
+            retired: Vec::new(),
             dirty: Vec::new(),
             credit_due: Vec::new(),
             graces: VecDeque::new(),
             stalls: VecDeque::new(),
             timers: BinaryHeap::new(),
+            held_bytes: 0,
+            over_budget: Vec::new(),
             next_tag: 0,
             next_sequence: 0,
             next_connection_id: 1,

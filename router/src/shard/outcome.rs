@@ -1,22 +1,32 @@
 //! Outcomes and settlement, from either end to the other (router-protocol reference §8.5).
 //!
 //! # Cost
-//! A receiver's disposition of a delivery costs one entry in each of two sessions' maps. Outcomes without
-//! data are put together in ranges by the engine.
+//! A receiver's disposition of a delivery costs one entry in each of two sessions' maps. Outcomes that are the
+//! same are put together in ranges by the engine.
 
 use super::links::LinkCounters;
-use super::{Core, DeliveryRef, Peer, Source};
+use super::{Core, DeliveryRef, Peer, ShardCounters, Source};
 use crate::base::id::{ConnectionKey, LinkKey};
-use crate::engine::Disposed;
-use ringmain_codec::{DeliveryState, Role};
+use crate::engine::{Disposed, Unsettled};
+use ringmain_codec::{DeliveryState, Modified, ReceiverSettleMode, Role};
 
-impl LinkCounters {
-    fn count(&mut self, state: Option<&DeliveryState<'_>>) {
-        match state {
-            Some(DeliveryState::Accepted) => self.accepted += 1,
-            Some(DeliveryState::Rejected(_)) => self.rejected += 1,
-            Some(DeliveryState::Released) => self.released += 1,
-            Some(DeliveryState::Modified(_)) => self.modified += 1,
+/// The outcome of what a lost receiver had been sent, and what a receiver is told whose sender is lost.
+pub(super) fn failed() -> DeliveryState<'static> {
+    DeliveryState::Modified(Modified {
+        delivery_failed: Some(true),
+        undeliverable_here: None,
+        message_annotations: None,
+    })
+}
+
+/// Counts an outcome; of settlements without one nothing is counted.
+macro_rules! count_outcome {
+    ($counters:expr, $state:expr) => {
+        match $state {
+            Some(DeliveryState::Accepted) => $counters.accepted += 1,
+            Some(DeliveryState::Rejected(_)) => $counters.rejected += 1,
+            Some(DeliveryState::Released) => $counters.released += 1,
+            Some(DeliveryState::Modified(_)) => $counters.modified += 1,
             Some(
                 DeliveryState::Received(_)
                 | DeliveryState::Declared(_)
@@ -25,6 +35,18 @@ impl LinkCounters {
             )
             | None => {}
         }
+    };
+}
+
+impl LinkCounters {
+    pub(super) fn count(&mut self, state: Option<&DeliveryState<'_>>) {
+        count_outcome!(self, state);
+    }
+}
+
+impl ShardCounters {
+    fn count(&mut self, state: Option<&DeliveryState<'_>>) {
+        count_outcome!(self, state);
     }
 }
 
@@ -38,13 +60,11 @@ impl Core {
                 continue;
             };
             let end = DeliveryRef { connection, link: delivery.link, key, delivery_id: delivery.delivery_id };
+            // A terminal state is final: of a later disposition only the settlement counts (§2.6.12).
+            let state = disposed.state.as_ref().filter(|_| !delivery.was_terminal);
             match disposed.role {
-                Role::Receiver => {
-                    self.receiver_says(&end, delivery.data, disposed.settled, disposed.state.as_ref())
-                }
-                Role::Sender => {
-                    self.sender_says(&end, delivery.data, disposed.settled, disposed.state.as_ref())
-                }
+                Role::Receiver => self.receiver_says(&end, delivery.data, disposed.settled, state),
+                Role::Sender => self.sender_says(&end, delivery.data, disposed.settled, state),
             }
         }
     }
@@ -64,19 +84,37 @@ impl Core {
                 link.counters.count(state);
             }
         }
-        match other {
-            Peer::None | Peer::Queued(..) => {}
-            Peer::Delivery(source) => self.settle_delivery(&source, state, settled),
-            Peer::FanOut(fan_out) => self.copy_outcome(fan_out, end.key, state, settled),
-        }
+        // A receiver that settles second waits for its sender. Where that one is gone, has settled before, or
+        // itself waits for the receiver because it settles first (§2.7.3), we answer in its place.
+        let waits = !settled && state.is_some_and(DeliveryState::is_terminal);
+        let second = waits && self.settles(end, ReceiverSettleMode::Second);
+        let answered = match other {
+            Peer::None | Peer::Queued(..) => true,
+            Peer::Delivery(source) if self.links.get(source.key).is_none() => true,
+            Peer::Delivery(source) => {
+                let first = second && self.settles(&source, ReceiverSettleMode::First);
+                self.settle_delivery(&source, state, settled || first);
+                first
+            }
+            Peer::FanOut(fan_out, copy) => {
+                let gone = self.fan_outs.get(fan_out).is_none();
+                self.copy_outcome(fan_out, copy, state, settled || second);
+                gone || second
+            }
+        };
         if settled {
             self.cut_short(end.key, end.delivery_id);
-        }
-        // A receiver that settles second waits for its sender, also where that one is gone or has settled
-        // before: then we answer in its place.
-        if !settled && other == Peer::None && state.is_some_and(DeliveryState::is_terminal) {
+        } else if waits && answered {
             self.settle_orphan(end, state);
         }
+    }
+
+    /// Whether the receiver of a delivery's link settles in that mode.
+    fn settles(&self, end: &DeliveryRef, mode: ReceiverSettleMode) -> bool {
+        self.connections
+            .get(end.connection)
+            .and_then(|slot| slot.engine.link(end.link))
+            .is_some_and(|link| link.rcv_settle_mode == mode)
     }
 
     /// A sender has given one of its deliveries a state, or settled it.
@@ -87,14 +125,17 @@ impl Core {
         settled: bool,
         state: Option<&DeliveryState<'_>>,
     ) {
+        if settled {
+            self.credit_due(end.key);
+        }
         match other {
-            // Either its outcome was told and only this settlement was missing, or nothing is known of it.
-            Peer::None => {
-                if settled {
-                    self.delivery_closed(end.key);
-                }
-            }
+            // Its outcome was told and only this settlement was missing, or it hasn't been sent on yet.
+            Peer::None => {}
+            Peer::Delivery(out) if self.links.get(out.key).is_none() => {}
             Peer::Delivery(out) => {
+                if settled && self.settle_under_way(out.key, out.delivery_id) {
+                    return;
+                }
                 if let Some(slot) = self.connections.get_mut(out.connection) {
                     slot.engine.dispose_outgoing(
                         out.link.channel,
@@ -107,9 +148,6 @@ impl Core {
                 }
                 if settled {
                     self.count_settled(out.key, out.delivery_id);
-                    if !self.settle_under_way(out.key, out.delivery_id) {
-                        self.delivery_closed(end.key);
-                    }
                 }
             }
             Peer::Queued(target, sequence) => {
@@ -117,7 +155,7 @@ impl Core {
                     self.settle_item(target, sequence);
                 }
             }
-            Peer::FanOut(fan_out) => {
+            Peer::FanOut(fan_out, _) => {
                 if settled {
                     self.settle_fan_out(fan_out, state);
                 }
@@ -139,44 +177,26 @@ impl Core {
         state: Option<&DeliveryState<'_>>,
         settled: bool,
     ) {
+        let Some(link) = self.links.get_mut(source.key) else { return };
+        if settled {
+            link.counters.count(state);
+            self.counters.count(state);
+        }
         let Some(slot) = self.connections.get_mut(source.connection) else { return };
         if settled && let Some(peer) = slot.engine.incoming_mut(source.link.channel, source.delivery_id) {
             // The receiver's end is gone from now on, also where the sender is to settle last.
             *peer = Peer::None;
         }
-        let gone =
-            slot.engine.dispose_incoming(source.link, source.delivery_id, settled, state, &mut slot.out);
+        slot.engine.dispose_incoming(source.link, source.delivery_id, settled, state, &mut slot.out);
         self.mark_dirty(source.connection);
         if settled {
-            self.count_outcome(source.key, state);
-        }
-        if gone {
-            self.delivery_closed(source.key);
-        }
-    }
-
-    fn count_outcome(&mut self, key: LinkKey, state: Option<&DeliveryState<'_>>) {
-        match state {
-            Some(DeliveryState::Accepted) => self.counters.accepted += 1,
-            Some(DeliveryState::Rejected(_)) => self.counters.rejected += 1,
-            Some(DeliveryState::Released) => self.counters.released += 1,
-            Some(DeliveryState::Modified(_)) => self.counters.modified += 1,
-            Some(
-                DeliveryState::Received(_)
-                | DeliveryState::Declared(_)
-                | DeliveryState::Transactional(_)
-                | DeliveryState::Other(_),
-            )
-            | None => {}
-        }
-        if let Some(link) = self.links.get_mut(key) {
-            link.counters.count(state);
+            self.credit_due(source.key);
         }
     }
 
     /// Settles a delivery towards its receiver, since its sender is gone or has settled it before.
     pub(super) fn settle_orphan(&mut self, out: &DeliveryRef, state: Option<&DeliveryState<'_>>) {
-        if self.settle_under_way(out.key, out.delivery_id) {
+        if self.links.get(out.key).is_none() || self.settle_under_way(out.key, out.delivery_id) {
             return;
         }
         let Some(slot) = self.connections.get_mut(out.connection) else { return };
@@ -186,5 +206,33 @@ impl Core {
         slot.engine.dispose_outgoing(out.link.channel, out.delivery_id, true, state, &mut slot.out);
         self.mark_dirty(out.connection);
         self.count_settled(out.key, out.delivery_id);
+    }
+
+    /// A receiver is gone that hadn't settled this delivery.
+    pub(super) fn receiver_failed(&mut self, unsettled: &Unsettled<Peer>, counters: &mut LinkCounters) {
+        // Of a terminal state the sender knows already; only its settlement is missing.
+        let failed = failed();
+        let state = (!unsettled.terminal).then_some(&failed);
+        match unsettled.data {
+            Peer::None | Peer::Queued(..) => {}
+            Peer::Delivery(source) => {
+                counters.count(state);
+                self.settle_delivery(&source, state, true);
+            }
+            Peer::FanOut(fan_out, copy) => {
+                counters.count(state);
+                self.copy_outcome(fan_out, copy, state, true);
+            }
+        }
+    }
+
+    /// A sender is gone whose delivery this is: its other end is told.
+    pub(super) fn sender_failed(&mut self, peer: Peer) {
+        match peer {
+            Peer::None => {}
+            Peer::Delivery(out) => self.settle_orphan(&out, Some(&failed())),
+            Peer::Queued(target, sequence) => self.settle_item(target, sequence),
+            Peer::FanOut(fan_out, _) => self.forget_fan_out_source(fan_out),
+        }
     }
 }

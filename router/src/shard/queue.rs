@@ -1,27 +1,11 @@
 //! The queue of an outgoing link: what waits there, and what is on its way.
 
 use super::forward::Outgoing;
-use crate::base::id::{Channel, ConnectionKey, Serial};
-use crate::base::limits::PIECE_OVERHEAD_BYTES;
+use super::payload::{Charge, Piece};
+use crate::base::id::Serial;
 use crate::base::time::Instant;
 use ringmain_codec::SenderSettleMode;
 use std::collections::VecDeque;
-use std::rc::Rc;
-
-/// Payload that stays in the router, shared by all copies of its delivery.
-pub(super) struct Payload {
-    pub(super) bytes: Vec<u8>,
-    /// The session that is charged for it.
-    pub(super) connection: ConnectionKey,
-    pub(super) channel: Channel,
-}
-
-/// Some payload of one delivery, in the order in which it came.
-pub(super) struct Piece {
-    pub(super) payload: Rc<Payload>,
-    /// How much of it has gone.
-    pub(super) gone: usize,
-}
 
 /// A delivery that waits, or of which not all has gone.
 pub(super) struct Item {
@@ -32,10 +16,10 @@ pub(super) struct Item {
     pub(super) bytes: u64,
     /// Whether all of it has come.
     pub(super) complete: bool,
-    /// Whether its sender gave it up.
+    /// Whether its sender gave it up, or its receiver won't have it.
     pub(super) aborted: bool,
-    /// Whether it counts against its sender's capacity although it is settled.
-    pub(super) charged: bool,
+    /// What it costs its sender's credit, though it is settled.
+    pub(super) charge: Option<Charge>,
 }
 
 /// A delivery of which some has gone.
@@ -51,6 +35,8 @@ pub(super) struct Active {
 pub struct Egress {
     /// Whether the receiver counts as a destination of its address.
     pub destination: bool,
+    /// Whether it leads to another shard that has no receiver any more: it ends when nothing is open.
+    pub retiring: bool,
     /// Whether the link waits in its connection's list for output to drain or a window to open.
     pub blocked: bool,
     pub(super) settle: Settle,
@@ -117,10 +103,14 @@ impl Egress {
     pub(super) fn pop(&mut self) -> Option<Item> {
         let item = self.lanes.iter_mut().find_map(|(_, lane)| lane.pop_front())?;
         self.count_out(&item);
-        if self.waiting == 0 {
+        Some(item)
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(super) fn shrink(&mut self) {
+        if self.waiting == 0 && self.lanes.iter().any(|(_, lane)| lane.capacity() > LANE_KEPT_MAX) {
             self.lanes = Vec::new();
         }
-        Some(item)
     }
 
     pub(super) fn take(&mut self, sequence: u64) -> Option<Item> {
@@ -139,10 +129,15 @@ impl Egress {
         })
     }
 
+    /// The delivery under way, if it is the one with that number.
+    pub(super) fn active_mut(&mut self, sequence: u64) -> Option<&mut Active> {
+        self.active.as_mut().filter(|active| active.item.sequence == sequence)
+    }
+
     /// A delivery that waits or is under way.
     pub(super) fn item_mut(&mut self, sequence: u64) -> Option<&mut Item> {
-        if self.active.as_ref().is_some_and(|active| active.item.sequence == sequence) {
-            return self.active.as_mut().map(|active| &mut active.item);
+        if self.active_mut(sequence).is_some() {
+            return self.active_mut(sequence).map(|active| &mut active.item);
         }
         self.find(sequence)
     }
@@ -174,16 +169,12 @@ impl Egress {
     }
 }
 
+/// Places of an empty lane that are kept for the next deliveries.
+const LANE_KEPT_MAX: usize = 32;
+
 impl Item {
     /// How much of the router's memory it takes.
     pub(super) fn held(&self) -> usize {
         self.pieces.iter().map(|piece| piece.payload.charge()).sum()
-    }
-}
-
-impl Payload {
-    /// What its session is charged for it.
-    pub(super) fn charge(&self) -> usize {
-        self.bytes.len() + PIECE_OVERHEAD_BYTES
     }
 }

@@ -2,19 +2,24 @@
 
 use super::{Core, Peer};
 use crate::base::buffer::Output;
-use crate::base::id::{ConnectionKey, LinkKey};
+use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
 use crate::engine::{Connection, Settings, Side};
 use ringmain_codec::{Symbol, Value, Writer};
 use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// What the configuration of a listener means for its connections, beside the engine's settings.
 #[derive(Clone, Debug)]
 pub struct ListenerSettings {
     /// What our open says and our end keeps to.
     pub engine: Settings,
+    /// The shard that serves its connections; `None`: the one with the fewest.
+    pub shard: Option<ShardId>,
     /// The credit that a sender has at the most.
     pub link_capacity: u32,
     /// The largest message taken, in bytes; 0: any.
@@ -57,32 +62,81 @@ pub struct Slot {
     /// Its listener's settings.
     pub listener: Rc<ListenerSettings>,
     /// Where it comes from.
-    pub address: SocketAddr,
+    pub origin: Origin,
     /// The peer's container-id.
     pub container: Box<str>,
     /// Whether a send is under way.
     pub sending: bool,
     /// Whether it is in the list of those to flush.
     pub dirty: bool,
-    /// Whether receiving is paused because its peer doesn't take what we send.
+    /// Whether it isn't read because its peer doesn't take what we send.
     pub paused: bool,
+    /// Whether it isn't read because the shard holds too much payload.
+    pub over_budget: bool,
+    /// Payload of it that stays in the router for now.
+    pub held_bytes: usize,
+    /// Links that are attached on it, or being attached.
+    pub links: usize,
+    /// When the kernel last took something for it.
+    pub progress: Instant,
+    /// Whether the peer sends nothing more: the socket is closed when what we have to say has gone.
+    pub peer_ended: bool,
     /// Outgoing links that wait for the output to drain or a window to open.
-    pub blocked: Vec<LinkKey>,
+    pub blocked: VecDeque<LinkKey>,
     /// The moment that its earliest entry among the timers stands for.
     pub armed: Option<Instant>,
     /// Whether its sessions and links have been dealt with: it is only waited for to go.
     pub over: bool,
     /// Whether the driver was told to close it.
     pub closing: bool,
+    /// The report that its output waits for.
+    pub held_for: Option<u64>,
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// A client at that address.
+    Client(SocketAddr),
+    /// Another shard of this router.
+    Neighbour(ShardId),
+}
+
+impl Slot {
+    /// Whether it leads to another shard.
+    #[inline]
+    #[must_use]
+    pub fn is_neighbour(&self) -> bool {
+        matches!(self.origin, Origin::Neighbour(_))
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(address) => fmt::Display::fmt(address, f),
+            Self::Neighbour(shard) => write!(f, "shard-{}", shard.0),
+        }
+    }
 }
 
 impl Core {
     /// Makes a slot for an accepted connection.
     pub(super) fn accept(&mut self, address: SocketAddr, settings: &SharedSettings) -> ConnectionKey {
+        self.add_slot(Origin::Client(address), settings, Side::Acceptor)
+    }
+
+    /// Makes a slot for a connection.
+    pub(super) fn add_slot(
+        &mut self,
+        origin: Origin,
+        settings: &SharedSettings,
+        side: Side,
+    ) -> ConnectionKey {
         let id = self.next_connection_id;
         self.next_connection_id += 1;
         let mut out = Output::new(self.pool.clone());
-        let mut engine = Connection::new(settings.engine.clone(), Side::Acceptor, self.now, &mut out);
+        let mut engine = Connection::new(settings.engine.clone(), side, self.now, &mut out);
         engine.set_open_properties(open_properties(&settings.listener.open_properties, id));
         let key = self.connections.insert(Slot {
             id,
@@ -90,15 +144,21 @@ impl Core {
             out,
             partial: Vec::new(),
             listener: settings.listener.clone(),
-            address,
+            origin,
             container: Box::default(),
             sending: false,
             dirty: false,
             paused: false,
-            blocked: Vec::new(),
+            over_budget: false,
+            held_bytes: 0,
+            links: 0,
+            progress: self.now,
+            peer_ended: false,
+            blocked: VecDeque::new(),
             armed: None,
             over: false,
             closing: false,
+            held_for: None,
         });
         self.mark_dirty(key);
         key
@@ -134,6 +194,12 @@ impl Core {
                 continue;
             }
             slot.armed = None;
+            // A peer that isn't read isn't silent. It may still be gone, when it takes nothing for long.
+            let patience = slot.engine.idle_timeout().unwrap_or(Duration::MAX);
+            let stuck = slot.sending && now.since(slot.progress) > patience.saturating_mul(2);
+            if (slot.paused || slot.over_budget) && !stuck {
+                slot.engine.heard(now);
+            }
             let event = slot.engine.handle_timeout(now, &mut slot.out);
             self.mark_dirty(key);
             if let Some(event) = event {

@@ -1,11 +1,16 @@
 //! The loop of a shard: one turn after another (design: completions in, work, output out).
 
 use super::Core;
-use super::mailbox::Message;
-use super::slots::{ListenerSettings, SharedSettings};
+use super::mailbox::{Mailbox, Message, Report};
+use super::neighbours::Neighbour;
+use super::seat::{Presence, Seat};
+use super::slots::{ListenerSettings, Origin, SharedSettings};
 use crate::base::buffer::Chunk;
-use crate::base::id::{ConnectionKey, ListenerId};
-use crate::base::limits::{CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, OUTPUT_BACKLOG_MAX};
+use crate::base::id::{ConnectionKey, ListenerId, ShardId};
+use crate::base::limits::{
+    CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_BACKLOG_MAX,
+    OUTPUT_MAX, OUTPUT_PAUSE,
+};
 use crate::base::time::Instant;
 use crate::engine::Fault;
 use crate::io::driver::{Chunks, Completion, Driver};
@@ -14,34 +19,96 @@ use crate::log::{Level, Module};
 use crate::routing::Snapshot;
 use ringmain_codec::Condition;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
 
 /// How long peers have, when the router stops, to answer its close.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(800);
+
+/// How soon a report is tried again that the control thread had no room for.
+const REPORT_RETRY: Duration = Duration::from_millis(1);
 
 /// A shard with its driver.
 pub struct Shard<D: Driver> {
     driver: D,
     core: Core,
     listeners: Vec<SharedSettings>,
-    mailbox: Receiver<Message>,
+    mailbox: Receiver<Message<D>>,
+    presences: Arc<[Presence]>,
+    neighbours: Vec<Neighbour<D::Doorbell>>,
+    mailboxes: Vec<Mailbox<D>>,
+    reports: Option<Sender<Report>>,
     shutdown: Option<Instant>,
 }
 
+/// How a shard reaches the other shards and the control thread.
+pub struct Others<D: Driver> {
+    /// What wakes each shard, by its number.
+    pub doorbells: Vec<D::Doorbell>,
+    /// The mailbox of each shard.
+    pub mailboxes: Vec<Mailbox<D>>,
+    /// Where it reports its receivers to.
+    pub reports: Sender<Report>,
+}
+
 impl<D: Driver> Shard<D> {
-    /// A shard that serves connections of `listeners`, by their [`ListenerId`].
+    /// A shard without others, that serves connections of `listeners`, by their [`ListenerId`].
+    pub fn alone(
+        driver: D,
+        snapshot: Snapshot,
+        listeners: Vec<ListenerSettings>,
+        mailbox: Receiver<Message<D>>,
+    ) -> Self {
+        let (_publisher, seat) = Seat::alone(snapshot);
+        Self::seated(driver, seat, None, listeners, mailbox)
+    }
+
+    /// A shard among others.
     pub fn new(
         driver: D,
-        snapshot: Arc<Snapshot>,
+        seat: Seat,
+        others: Others<D>,
         listeners: Vec<ListenerSettings>,
-        mailbox: Receiver<Message>,
+        mailbox: Receiver<Message<D>>,
+    ) -> Self {
+        Self::seated(driver, seat, Some(others), listeners, mailbox)
+    }
+
+    fn seated(
+        driver: D,
+        seat: Seat,
+        others: Option<Others<D>>,
+        listeners: Vec<ListenerSettings>,
+        mailbox: Receiver<Message<D>>,
     ) -> Self {
         let listeners = listeners.into_iter().map(SharedSettings::new).collect();
-        let mut core = Core::new(snapshot);
+        let Seat { id, presences, rings, mut routes } = seat;
+        routes.begin_turn();
+        let mut core = Core::new(id, routes);
         core.now = driver.now();
-        Self { driver, core, listeners, mailbox, shutdown: None }
+        let mut neighbours = Vec::new();
+        let (doorbells, mailboxes, reports) = match others {
+            Some(others) => (others.doorbells, others.mailboxes, Some(others.reports)),
+            None => (Vec::new(), Vec::new(), None),
+        };
+        for ((number, rings), doorbell) in (0..).zip(rings).zip(doorbells) {
+            let Some(rings) = rings else { continue };
+            let shard = ShardId(number);
+            let connection = core.open_neighbour(shard);
+            neighbours.push(Neighbour { shard, rings, connection, doorbell, pushed: false });
+        }
+        Self { driver, core, listeners, mailbox, presences, neighbours, mailboxes, reports, shutdown: None }
+    }
+
+    /// Whether the connections to all other shards are open: from then on clients may come.
+    #[must_use]
+    pub fn is_linked(&self) -> bool {
+        self.core.is_linked()
     }
 
     /// Starts accepting on a listener's socket.
@@ -66,7 +133,9 @@ impl<D: Driver> Shard<D> {
     /// Whether the shard was told to shut down and has nothing left to do.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.shutdown.is_some_and(|deadline| self.core.connections.is_empty() || self.core.now >= deadline)
+        self.shutdown.is_some_and(|deadline| {
+            self.core.connections.len() == self.neighbours.len() || self.core.now >= deadline
+        })
     }
 
     /// What the shard holds and has counted.
@@ -80,17 +149,73 @@ impl<D: Driver> Shard<D> {
     /// # Errors
     /// When the driver fails for good.
     pub fn turn(&mut self) -> io::Result<()> {
-        let deadline = [self.core.next_deadline(), self.shutdown].into_iter().flatten().min();
-        self.driver.submit_and_wait(deadline)?;
+        let deadline = self.sleep();
+        let waited = self.driver.submit_and_wait(deadline);
+        self.presences[usize::from(self.core.shard.0)].sleeper.awake();
+        self.core.routes.begin_turn();
+        waited?;
         self.core.now = self.driver.now();
         for _ in 0..COMPLETIONS_PER_TURN_MAX {
             let Some(completion) = self.driver.next_completion() else { break };
             self.take(completion);
         }
+        self.recv_hand_offs();
         self.core.expire_timers();
         self.core.grant_credit();
+        self.core.end_all_retired();
+        self.report();
         self.flush();
+        self.end_shortage();
+        self.ring_doorbells();
         Ok(())
+    }
+
+    /// Says that the shard is about to wait, and returns until when: not at all if there is something to do.
+    fn sleep(&mut self) -> Option<Instant> {
+        self.core.routes.sleep();
+        self.presences[usize::from(self.core.shard.0)].sleeper.prepare_sleep();
+        // Whoever pushes from here on rings the doorbell.
+        let handed = self.neighbours.iter_mut().any(|neighbour| !neighbour.rings.from.is_empty());
+        if handed || !self.core.dirty.is_empty() {
+            return Some(self.core.now);
+        }
+        let retry = self.core.is_report_waiting().then(|| self.core.now + REPORT_RETRY);
+        [self.core.next_deadline(), self.shutdown, retry].into_iter().flatten().min()
+    }
+
+    fn recv_hand_offs(&mut self) {
+        for neighbour in &mut self.neighbours {
+            // Whoever waits for room is woken like one that was given something.
+            neighbour.pushed |= neighbour.recv(&mut self.core);
+            let waits =
+                self.core.connections.get(neighbour.connection).is_some_and(|slot| slot.out.pending() > 0);
+            if waits {
+                self.core.mark_dirty(neighbour.connection);
+            }
+        }
+    }
+
+    /// Tells the control thread what has changed. What it can't take now goes with the next turn.
+    fn report(&mut self) {
+        let Some(reports) = &self.reports else { return };
+        let Some(report) = self.core.take_report() else { return };
+        match reports.try_send(report) {
+            Ok(()) => {}
+            Err(TrySendError::Full(report) | TrySendError::Closed(report)) => self.core.untake_report(report),
+        }
+    }
+
+    /// Shows the other shards what was pushed in this turn, and wakes those that sleep.
+    fn ring_doorbells(&mut self) {
+        for neighbour in &mut self.neighbours {
+            if !std::mem::take(&mut neighbour.pushed) {
+                continue;
+            }
+            neighbour.rings.to.publish();
+            if self.presences[usize::from(neighbour.shard.0)].sleeper.must_ring() {
+                self.driver.ring_doorbell(&neighbour.doorbell);
+            }
+        }
     }
 
     fn take(&mut self, completion: Completion<D::Socket, D::Received>) {
@@ -105,8 +230,13 @@ impl<D: Driver> Shard<D> {
                 if self.shutdown.is_some() {
                     return;
                 }
-                let key = self.core.accept(peer, settings);
-                self.driver.open(key, socket);
+                let shard = self.place(settings.listener.shard);
+                self.presences[usize::from(shard.0)].connections.fetch_add(1, Ordering::Relaxed);
+                if shard == self.core.shard {
+                    self.serve(listener, socket, peer);
+                } else {
+                    self.hand_over(shard, listener, socket, peer);
+                }
             }
             Completion::AcceptFailed { listener, error } => log!(
                 Module::Server,
@@ -117,18 +247,82 @@ impl<D: Driver> Shard<D> {
             ),
             Completion::ReceiveEnded { connection, error } => {
                 self.core.receive_ended(connection, error.as_ref());
-                self.close(connection);
+                if error.is_some() {
+                    self.close(connection);
+                }
             }
             Completion::Closed { connection } => {
-                self.core.connections.remove(connection);
+                if self.core.connections.remove(connection).is_some() {
+                    let me = usize::from(self.core.shard.0);
+                    self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
+                }
             }
             Completion::Woken => {
                 while let Ok(message) = self.mailbox.try_recv() {
                     match message {
                         Message::Shutdown => self.shut_down(),
+                        Message::Changed(keys) => self.core.consumers_changed(&keys),
+                        Message::Published(sequence) => self.core.published(sequence),
+                        Message::Adopt { listener, socket, peer } => self.serve(listener, socket, peer),
+                        Message::Listen { listener, socket } => {
+                            if let Err(error) = self.listen(listener, socket) {
+                                log!(
+                                    Module::Server,
+                                    Level::Critical,
+                                    "Listener {} can't accept connections: {error}",
+                                    listener.0
+                                );
+                            }
+                        }
                     }
                 }
             }
+        }
+    }
+
+    /// The shard for a new connection: the one that its listener names, or the one with the fewest.
+    fn place(&self, named: Option<ShardId>) -> ShardId {
+        let exists = |shard: &ShardId| usize::from(shard.0) < self.presences.len();
+        named.filter(exists).unwrap_or_else(|| {
+            (0..)
+                .zip(self.presences.iter())
+                .min_by_key(|(_, presence)| presence.connections.load(Ordering::Relaxed))
+                .map_or(self.core.shard, |(number, _)| ShardId(number))
+        })
+    }
+
+    /// Serves a connection here.
+    fn serve(&mut self, listener: ListenerId, socket: D::Socket, peer: SocketAddr) {
+        let settings = self.listeners.get(usize::from(listener.0));
+        let full = self.core.connections.len() >= CONNECTIONS_MAX;
+        if full {
+            log!(
+                Module::Server,
+                Level::Error,
+                "A connection from {peer} is closed: the shard has {CONNECTIONS_MAX}"
+            );
+        }
+        if let Some(settings) = settings.filter(|_| self.shutdown.is_none() && !full) {
+            let key = self.core.accept(peer, settings);
+            self.driver.open(key, socket);
+        } else {
+            let me = usize::from(self.core.shard.0);
+            self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives an accepted connection to another shard, or serves it here if that one is behind.
+    fn hand_over(&mut self, shard: ShardId, listener: ListenerId, socket: D::Socket, peer: SocketAddr) {
+        let message = Message::Adopt { listener, socket, peer };
+        let Some(Err(message)) =
+            self.mailboxes.get(usize::from(shard.0)).map(|mailbox| mailbox.send(message))
+        else {
+            return;
+        };
+        self.presences[usize::from(shard.0)].connections.fetch_sub(1, Ordering::Relaxed);
+        self.presences[usize::from(self.core.shard.0)].connections.fetch_add(1, Ordering::Relaxed);
+        if let Message::Adopt { listener, socket, peer } = message {
+            self.serve(listener, socket, peer);
         }
     }
 
@@ -147,6 +341,7 @@ impl<D: Driver> Shard<D> {
         }
         let Some(slot) = self.core.connections.get_mut(connection) else { return };
         slot.sending = false;
+        slot.progress = self.core.now;
         let drained = slot.out.pending() < OUTPUT_BACKLOG_MAX;
         if let Err(error) = result {
             slot.out.clear();
@@ -155,7 +350,8 @@ impl<D: Driver> Shard<D> {
             return;
         }
         if drained {
-            if std::mem::take(&mut slot.paused) {
+            if std::mem::take(&mut slot.paused) && !slot.over_budget {
+                slot.engine.heard(self.core.now);
                 self.driver.resume_receiving(connection);
             }
             self.core.unblock(connection);
@@ -165,12 +361,14 @@ impl<D: Driver> Shard<D> {
 
     /// Gives what each connection has to send to the kernel, and closes those that have said everything.
     fn flush(&mut self) {
-        // Flushing one connection makes none dirty: what it writes concerns itself only.
         let mut dirty = std::mem::take(&mut self.core.dirty);
         for connection in dirty.drain(..) {
             self.flush_connection(connection);
         }
-        self.core.dirty = dirty;
+        // What this made dirty is seen to in the next turn, which doesn't wait then.
+        if self.core.dirty.is_empty() {
+            self.core.dirty = dirty;
+        }
     }
 
     fn flush_connection(&mut self, connection: ConnectionKey) {
@@ -184,24 +382,68 @@ impl<D: Driver> Shard<D> {
             slot.out.clear();
             return;
         }
+        if slot.held_for.is_some() {
+            return;
+        }
+        if let Origin::Neighbour(shard) = slot.origin {
+            self.flush_neighbour(shard);
+            return;
+        }
         let pending = slot.out.pending();
-        if pending > 0 && !slot.sending {
+        if pending > OUTPUT_MAX && !slot.over {
+            self.core.close_overloaded(connection);
+        }
+        let Some(slot) = self.core.connections.get_mut(connection) else { return };
+        if slot.out.pending() > 0 && !slot.sending {
             slot.sending = true;
+            slot.progress = now;
             slot.engine.spoke(now);
             let chunks: Chunks =
                 slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect::<smallvec::SmallVec<[Chunk; 2]>>();
             self.driver.send(connection, chunks);
         }
-        if pending > OUTPUT_BACKLOG_MAX && !slot.paused {
-            slot.paused = true;
+        let was_read = !slot.paused && !slot.over_budget;
+        slot.paused |= pending > OUTPUT_PAUSE;
+        if self.core.held_bytes > HELD_BYTES_MAX && slot.held_bytes > 0 && !slot.over_budget {
+            slot.over_budget = true;
+            self.core.over_budget.push(connection);
+        }
+        if was_read && (slot.paused || slot.over_budget) {
             self.driver.pause_receiving(connection);
         }
-        let said_all = slot.engine.is_finished() && slot.out.pending() == 0 && !slot.sending;
+        let said_all =
+            slot.out.pending() == 0 && !slot.sending && (slot.engine.is_finished() || slot.peer_ended);
         if said_all || slot.engine.is_given_up() {
             slot.out.clear();
             self.close(connection);
         } else {
             self.core.arm(connection);
+        }
+    }
+
+    /// Reads the connections again that weren't because too much payload was held, once much of it has gone.
+    fn end_shortage(&mut self) {
+        if self.core.over_budget.is_empty() || self.core.held_bytes > HELD_BYTES_MAX / 2 {
+            return;
+        }
+        for connection in std::mem::take(&mut self.core.over_budget) {
+            let Some(slot) = self.core.connections.get_mut(connection) else { continue };
+            slot.over_budget = false;
+            if !slot.paused {
+                slot.engine.heard(self.core.now);
+                self.driver.resume_receiving(connection);
+            }
+        }
+    }
+
+    fn flush_neighbour(&mut self, shard: ShardId) {
+        let Some(neighbour) = self.neighbours.iter_mut().find(|neighbour| neighbour.shard == shard) else {
+            return;
+        };
+        neighbour.send(&mut self.core);
+        let Some(slot) = self.core.connections.get(neighbour.connection) else { return };
+        if neighbour.pushed && !slot.blocked.is_empty() && slot.out.pending() < OUTPUT_BACKLOG_MAX {
+            self.core.unblock(neighbour.connection);
         }
     }
 

@@ -35,7 +35,6 @@ const WITHOUT_VHOSTS: &str = "leave it out; this version has one address space a
 const WITHOUT_PHASES: &str =
     "leave it out; this version routes messages directly to receivers, without waypoints";
 const WITHOUT_HTTP: &str = "leave it out; this version speaks AMQP only";
-const OWN_THREADS: &str = "the number of threads isn't configurable yet";
 const NO_MESSAGE_LOG: &str = "message contents can't be logged yet";
 
 const NAME: Attribute =
@@ -74,9 +73,16 @@ const ROUTER: &[Attribute] = &[
     network_seconds("raIntervalSeconds", "raInterval", "30", "Time between two router advertisements while the network is stable (mode interior)."),
     network_seconds("raIntervalFluxSeconds", "raIntervalFlux", "4", "Time between two router advertisements while the network changes (mode interior)."),
     network_seconds("remoteLsMaxAgeSeconds", "remoteLsMaxAge", "60", "The link state of another router is stale after this time without an advertisement (mode interior)."),
-    Attribute::new("workerThreads", Integer { min: 1, max: 1024 }, "The number of threads that carry messages.")
-        .default("4")
-        .availability(Availability::NoEffect(OWN_THREADS)),
+    Attribute::new(
+        "workerThreads",
+        Integer { min: 1, max: 1024 },
+        "The number of shards: threads that carry messages, each pinned to a CPU of its own while there are enough. Left out: one for each CPU that the process may run on.",
+    ),
+    Attribute::new(
+        "cpus",
+        String,
+        "Ringmain's own: the CPUs to pin shards to, one shard each, such as 2-5,8. In place of workerThreads.",
+    ),
     Attribute::new("debugDumpFile", Path, "A file for debug output at exit. It stays absent.").formerly("debugDump").inert(),
     Attribute::new("saslConfigDir", Path, "The directory of the SASL library's configuration.")
         .formerly("saslConfigPath")
@@ -155,6 +161,11 @@ const LISTENER: &[Attribute] = &[
         "The incoming window of a session, in transfer frames; 0: the router's own choice. Together with maxFrameSize at most 2^31 - 1 bytes.",
     )
     .unit("frames"),
+    Attribute::new(
+        "shard",
+        Integer { min: 0, max: 1023 },
+        "Ringmain's own: the shard that serves this listener's connections, counted from 0. Left out: the one with the fewest connections.",
+    ),
     Attribute::new(
         "maxMessageSize",
         Integer { min: 0, max: i64::MAX },

@@ -487,9 +487,9 @@ fn every_deprecated_name_is_known() {
 
 #[test]
 fn what_has_no_effect_says_so() {
-    let config = parse("router {\nworkerThreads: 8\n}\nlistener {\nmaxSessionFrames: 9000000\n}");
+    let config = parse("router {\nsaslConfigDir: /etc/sasl2\n}\nlistener {\nmaxSessionFrames: 9000000\n}");
     assert_eq!(config.warnings.len(), 2, "{:?}", config.warnings);
-    assert!(config.warnings[0].starts_with("test.conf:2: router: 'workerThreads' has no effect"));
+    assert!(config.warnings[0].starts_with("test.conf:2: router: 'saslConfigDir' has no effect"));
     // 2^31 - 1 over the default frame size of 16384.
     assert!(
         config.warnings[1]

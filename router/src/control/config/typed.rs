@@ -13,6 +13,12 @@ use crate::log::{Levels, Module};
 /// and `qdrouterd` keeps their product with the frame size within a signed 32-bit number.
 const SESSION_BYTES_MAX: u32 = 0x7fff_ffff;
 
+/// The longest id of a router: as container-id it must fit the smallest frame, with the rest of an open.
+const ID_BYTES_MAX: usize = 255;
+
+/// The kernel's CPUs are numbered below this.
+const CPUS_MAX: usize = 1024;
+
 /// Sessions of a connection where `maxSessions` is 0.
 const MAX_SESSIONS_DEFAULT: u32 = 32768;
 
@@ -30,8 +36,10 @@ pub struct RouterConfig {
     pub id: Option<String>,
     /// `mode`
     pub mode: RouterMode,
-    /// `workerThreads`, without effect yet.
-    pub worker_threads: u32,
+    /// `workerThreads`: the number of shards; `None`: one for each CPU.
+    pub worker_threads: Option<u32>,
+    /// `cpus`: the CPUs to pin shards to, each once, in the order of the file; at least one.
+    pub cpus: Option<Vec<usize>>,
     /// `timestampsInUTC`: of the log.
     pub is_log_in_utc: bool,
     /// `defaultDistribution`: for addresses that no `address` section matches.
@@ -132,6 +140,8 @@ pub struct ListenerConfig {
     /// `maxSessionFrames`: the incoming window of a session in frames, from 1; `None`: the router's own
     /// choice. Its product with [`Self::max_frame_size`] is at most 2^31 - 1.
     pub max_session_frames: Option<u32>,
+    /// `shard`: which one serves the connections; `None`: the one with the fewest.
+    pub shard: Option<u16>,
     /// `maxMessageSize`, in bytes; 0: no limit.
     pub max_message_size: u64,
     /// `idleTimeoutSeconds`; 0: never.
@@ -235,10 +245,11 @@ fn unique_names(records: &[Record], findings: &mut Findings) {
 fn router_config(record: &Record, findings: &mut Findings) -> RouterConfig {
     let id = record.text("id");
     if let Some(id) = id {
-        let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '|' | '$');
-        if id.is_empty() || id.contains(is_forbidden) {
+        let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '|' | '$' | '/');
+        if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains(is_forbidden) {
             let message = format!(
-                "router: 'id' is '{id}', expected a name without blanks, control characters, '|' and '$'"
+                "router: 'id' is '{id}', expected a name of 1 to {ID_BYTES_MAX} bytes without blanks, control \
+                 characters, '|', '$' and '/'"
             );
             findings.error(record.line_of("id"), message);
         }
@@ -247,14 +258,54 @@ fn router_config(record: &Record, findings: &mut Findings) -> RouterConfig {
         Some("standalone") => RouterMode::Standalone,
         other => unreachable!("the schema refuses mode {other:?}"),
     };
+    let worker_threads = record.unsigned("workerThreads");
+    let cpus = record.text("cpus").and_then(|text| match cpu_list(text) {
+        Ok(cpus) => Some(cpus),
+        Err(reason) => {
+            let message =
+                format!("router: 'cpus' is '{text}', expected numbers and ranges such as 2-5,8: {reason}");
+            findings.error(record.line_of("cpus"), message);
+            None
+        }
+    });
+    if cpus.is_some() && worker_threads.is_some() {
+        let message = "router: 'cpus' and 'workerThreads' are both given; leave one out".to_owned();
+        findings.error(record.line_of("cpus"), message);
+    }
     RouterConfig {
         id: id.map(str::to_owned),
         mode,
-        worker_threads: record.unsigned("workerThreads").unwrap_or(1),
+        worker_threads,
+        cpus,
         is_log_in_utc: record.boolean("timestampsInUTC"),
         default_distribution: distribution(record, "defaultDistribution"),
         metadata: record.text("metadata").map(str::to_owned),
     }
+}
+
+/// The CPUs of a list such as `2-5,8`.
+fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
+    let number = |text: &str| {
+        let number = text.trim().parse::<usize>().ok().filter(|&cpu| cpu < CPUS_MAX);
+        number.ok_or_else(|| format!("'{text}' isn't a CPU's number below {CPUS_MAX}"))
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if last < first {
+            return Err(format!("the range '{part}' runs backwards"));
+        }
+        for cpu in first..=last {
+            if cpus.contains(&cpu) {
+                return Err(format!("CPU {cpu} is named twice"));
+            }
+            cpus.push(cpu);
+        }
+    }
+    Ok(cpus)
 }
 
 fn distribution(record: &Record, name: &str) -> Distribution {
@@ -293,6 +344,7 @@ fn listener_config(record: &Record, findings: &mut Findings) -> ListenerConfig {
         max_frame_size,
         max_sessions: record.unsigned("maxSessions").filter(|max| *max > 0).unwrap_or(MAX_SESSIONS_DEFAULT),
         max_session_frames: max_session_frames(record, max_frame_size, findings),
+        shard: record.unsigned("shard").and_then(|shard| u16::try_from(shard).ok()),
         max_message_size: record
             .integer("maxMessageSize")
             .and_then(|size| u64::try_from(size).ok())

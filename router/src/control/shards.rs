@@ -1,0 +1,208 @@
+//! The threads of the shards: starting them together, and ending them.
+
+use super::registry::{Registry, shard_name};
+use crate::base::id::ListenerId;
+use crate::io::driver::Driver as _;
+use crate::io::uring::{UringDoorbell, UringDriver, UringSizes};
+use crate::routing::Snapshot;
+use crate::shard::mailbox::{Mailbox, Message};
+use crate::shard::seat::{Seat, seats};
+use crate::shard::slots::ListenerSettings;
+use crate::shard::turn::{Others, Shard};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io;
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{mpsc as reports, oneshot};
+
+/// Reports of shards that wait for the control thread.
+const REPORTS_MAX: usize = 1024;
+
+/// How often a full mailbox is tried again, and how soon.
+const MAILBOX_TRIES: u32 = 500;
+const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
+
+/// The threads of the shards, as the control thread knows them.
+pub(super) struct Shards {
+    mailboxes: Vec<Mailbox<UringDriver>>,
+    ended: Vec<oneshot::Receiver<()>>,
+    threads: Vec<JoinHandle<Result<(), String>>>,
+}
+
+/// What a shard's thread needs to know of the others before it can start.
+struct Introduction {
+    doorbells: Vec<UringDoorbell>,
+    mailboxes: Vec<Mailbox<UringDriver>>,
+    reports: reports::Sender<crate::shard::mailbox::Report>,
+}
+
+/// What a shard's thread tells once its ring is there.
+type Ready = (usize, UringDoorbell, Mailbox<UringDriver>);
+
+/// The CPUs that this process may run on.
+pub(super) fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Starts a shard for each of `cpus`, and returns when they know each other and accept connections.
+pub(super) fn start(
+    snapshot: Snapshot,
+    settings: &[ListenerSettings],
+    cpus: &[Option<usize>],
+    sockets: Vec<(ListenerId, TcpListener)>,
+) -> Result<(Shards, Registry), String> {
+    let (publisher, seats) = seats(cpus.len(), snapshot.clone());
+    let (report, reported) = reports::channel(REPORTS_MAX);
+    let (ready, is_ready) = mpsc::channel();
+    let (link, linked) = mpsc::channel();
+    let mut shards = Shards { mailboxes: Vec::new(), ended: Vec::new(), threads: Vec::new() };
+    let mut introduce = Vec::new();
+    for (seat, cpu) in seats.into_iter().zip(cpus) {
+        let (introduction, introduced) = mpsc::channel();
+        let (end, ended) = oneshot::channel();
+        let start = Start {
+            cpu: *cpu,
+            seat,
+            settings: settings.to_vec(),
+            ready: ready.clone(),
+            introduced,
+            linked: link.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name(shard_name(start.seat.id))
+            .spawn(move || {
+                let _end = end;
+                start.run()
+            })
+            .map_err(|error| format!("can't start a thread: {error}"))?;
+        introduce.push(introduction);
+        shards.ended.push(ended);
+        shards.threads.push(thread);
+    }
+    drop(ready);
+    drop(link);
+    let mut all: Vec<Ready> = is_ready.iter().take(cpus.len()).collect();
+    if all.len() < cpus.len() {
+        drop(introduce);
+        return Err(shards.join().err().unwrap_or_else(|| "a shard ended at once".to_owned()));
+    }
+    all.sort_by_key(|(number, ..)| *number);
+    shards.mailboxes = all.iter().map(|(_, _, mailbox)| mailbox.clone()).collect();
+    for introduction in introduce {
+        let sent = introduction.send(Introduction {
+            doorbells: all.iter().map(|(_, doorbell, _)| doorbell.clone()).collect(),
+            mailboxes: shards.mailboxes.clone(),
+            reports: report.clone(),
+        });
+        if sent.is_err() {
+            return Err(shards.join().err().unwrap_or_else(|| "a shard ended at once".to_owned()));
+        }
+    }
+    if linked.iter().take(cpus.len()).count() < cpus.len() {
+        return Err(shards.join().err().unwrap_or_else(|| "a shard ended at once".to_owned()));
+    }
+    // One shard accepts for all.
+    for (listener, socket) in sockets {
+        shards.send(0, Message::Listen { listener, socket });
+    }
+    let registry = Registry::new(snapshot, publisher, reported, shards.mailboxes.clone());
+    Ok((shards, registry))
+}
+
+/// What a shard's thread starts with.
+struct Start {
+    cpu: Option<usize>,
+    seat: Seat,
+    settings: Vec<ListenerSettings>,
+    ready: mpsc::Sender<Ready>,
+    introduced: mpsc::Receiver<Introduction>,
+    linked: mpsc::Sender<()>,
+}
+
+impl Start {
+    /// The life of a shard's thread. It is pinned before it allocates, so that its memory lies near it.
+    fn run(self) -> Result<(), String> {
+        let number = usize::from(self.seat.id.0);
+        if let Some(cpu) = self.cpu {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            sched_setaffinity(None, &set)
+                .map_err(|error| format!("can't pin shard {number} to CPU {cpu}: {error}"))?;
+        }
+        let unusable = |error: io::Error| format!("can't set up the io_uring of shard {number}: {error}");
+        let driver = UringDriver::new(UringSizes::default()).map_err(unusable)?;
+        let (mailbox, messages) = Mailbox::new(driver.waker());
+        let doorbell = driver.doorbell().map_err(unusable)?;
+        let alone = self.ready.send((number, doorbell, mailbox)).is_err();
+        let Some(others) = self.introduced.recv().ok().filter(|_| !alone) else {
+            // Another shard couldn't start, which is told elsewhere.
+            return Ok(());
+        };
+        let others =
+            Others { doorbells: others.doorbells, mailboxes: others.mailboxes, reports: others.reports };
+        let mut shard = Shard::new(driver, self.seat, others, self.settings, messages);
+        let failed = |error: io::Error| format!("the io_uring of shard {number} failed: {error}");
+        while !shard.is_linked() {
+            shard.turn().map_err(failed)?;
+        }
+        // The other end waits for just this.
+        let _ = self.linked.send(());
+        shard.run().map_err(failed)
+    }
+}
+
+impl Shards {
+    /// Tells all shards to close their connections and to end.
+    pub(super) fn shut_down(&self) {
+        for shard in 0..self.mailboxes.len() {
+            self.send(shard, Message::Shutdown);
+        }
+    }
+
+    /// Puts a message into a shard's mailbox. A full one is emptied within a turn; a shard that is gone has
+    /// nothing to be told.
+    fn send(&self, shard: usize, mut message: Message<UringDriver>) {
+        for _ in 0..MAILBOX_TRIES {
+            match self.mailboxes[shard].send(message) {
+                Ok(()) => return,
+                Err(again) => message = again,
+            }
+            std::thread::sleep(MAILBOX_PAUSE);
+        }
+    }
+
+    /// Waits until a shard has ended.
+    pub(super) async fn first_ended(&mut self) {
+        let mut ended = std::pin::pin!(std::future::poll_fn(|context| {
+            let over = self
+                .ended
+                .iter_mut()
+                .any(|ended| !ended.is_terminated() && std::pin::Pin::new(ended).poll(context).is_ready());
+            if over { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        }));
+        ended.as_mut().await;
+    }
+
+    /// Waits until all shards have ended.
+    pub(super) async fn all_ended(&mut self) {
+        for ended in &mut self.ended {
+            if !ended.is_terminated() {
+                let _ = ended.await;
+            }
+        }
+    }
+
+    /// The first failure of a shard, if there was one.
+    pub(super) fn join(&mut self) -> Result<(), String> {
+        let ends = self.threads.drain(..).map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err("a shard panicked, which is a fault of the router".to_owned()))
+        });
+        // All are waited for, whatever the first says.
+        ends.collect::<Vec<_>>().into_iter().collect()
+    }
+}

@@ -107,15 +107,23 @@ setup_tests() {
         want "installs rhea" npm
     fi
     install_packages
-    setup_nextest
+    # The newest one that our rust-version builds.
+    setup_tool nextest 0.9.114 "runs the tests"
+    setup_tool fuzz 0.13.2 "runs the fuzzers"
     setup_proton
     setup_rhea
 }
 
-setup_nextest() {
-    if ! cargo nextest --version >/dev/null 2>&1; then
-        say "installing cargo-nextest, which runs the Rust tests (a few minutes)"
-        cargo install --locked --quiet cargo-nextest
+# setup_tool SUBCOMMAND VERSION REASON: a subcommand of cargo. What is there already is used, whatever its version; else it is
+# built, for this project only and without optimizing, which takes a quarter of the time.
+setup_tool() {
+    local subcommand=$1 version=$2 reason=$3
+    local tools
+    tools=$(realpath -m "${CARGO_TARGET_DIR:-target}")/tools
+    export PATH=$PATH:$tools/bin
+    if ! cargo "$subcommand" --version >/dev/null 2>&1; then
+        say "building cargo-$subcommand $version ($reason): a few minutes, once"
+        cargo install --locked --quiet --debug --root "$tools" "cargo-$subcommand@$version"
     fi
 }
 

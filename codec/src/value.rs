@@ -217,9 +217,9 @@ fn chunk<const N: usize>(data: &[u8]) -> [u8; N] {
 fn view_bare(format_code: u8, data: &[u8]) -> View<'_> {
     let (category, width) = layout(format_code).expect("checked when the value was decoded");
     let (size, body) = match category {
-        Category::Fixed => (width, data),
+        Category::Fixed => (usize::from(width), data),
         Category::Variable | Category::Compound | Category::Array => {
-            (skip::number(width, data) as usize, &data[width..])
+            (skip::number(width, data) as usize, &data[usize::from(width)..])
         }
     };
     let body = &body[..size];
@@ -262,13 +262,13 @@ fn view_bare(format_code: u8, data: &[u8]) -> View<'_> {
         }
         code::LIST0 => View::List(Items { rest: &[], remaining: 0 }),
         code::LIST8 | code::LIST32 => {
-            View::List(Items { rest: &body[width..], remaining: skip::number(width, body) })
+            View::List(Items { rest: &body[usize::from(width)..], remaining: skip::number(width, body) })
         }
         code::MAP8 | code::MAP32 => {
-            View::Map(Items { rest: &body[width..], remaining: skip::number(width, body) })
+            View::Map(Items { rest: &body[usize::from(width)..], remaining: skip::number(width, body) })
         }
         code::ARRAY8 | code::ARRAY32 => {
-            View::Array(ArrayItems::new(skip::number(width, body), &body[width..]))
+            View::Array(ArrayItems::new(skip::number(width, body), &body[usize::from(width)..]))
         }
         _ => unreachable!("checked when the value was decoded"),
     }

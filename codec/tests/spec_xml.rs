@@ -387,7 +387,7 @@ fn format_codes_are_the_specifications() {
                 Category::Compound => "compound",
                 Category::Array => "array",
             };
-            (constructor.primitive.name().to_owned(), category.to_owned(), constructor.width)
+            (constructor.primitive.name().to_owned(), category.to_owned(), usize::from(constructor.width))
         });
         assert_eq!(implemented, specified.get(&code).cloned(), "{code:#04x}");
     }

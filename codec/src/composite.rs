@@ -143,7 +143,7 @@ impl<'b> Fields<'b> {
 
     /// The next field, which satisfies `accepts` if it is there.
     #[inline(always)]
-    pub(crate) fn value_that(
+    fn value_that(
         &mut self,
         field: &'static str,
         expected: &'static str,

@@ -119,7 +119,9 @@ impl<'b> Fields<'b> {
         Ok(self.optional(field)?.unwrap_or(default))
     }
 
-    /// The next field, which is a map if it is there.
+    /// The next field, which is a map if it is there. Its keys may be of any type, though the specification
+    /// wants symbols in most maps (`fields`, §2.8.13): who looks into the map decides what to do about
+    /// others.
     ///
     /// # Errors
     /// The field isn't a well-formed map.

@@ -62,7 +62,7 @@ impl Type {
     }
 }
 
-/// How the bytes after a format code are laid out (§1.2.2, figure 1.4).
+/// How the bytes after a format code are laid out (§1.2.1 to §1.2.4).
 ///
 /// ```text
 /// Fixed     | width bytes of data |
@@ -194,7 +194,7 @@ const fn assigned(format_code: u8) -> Option<Constructor> {
     }
 }
 
-/// Category and width, which the code's upper half gives for assigned and unassigned codes alike (§1.2.2).
+/// Category and width, which the code's upper half gives for assigned and unassigned codes alike (§1.2).
 #[inline]
 pub(crate) const fn layout(format_code: u8) -> Option<(Category, u8)> {
     match format_code >> 4 {

@@ -1,5 +1,5 @@
 //! Descriptors of the composite types and of the message sections: numeric code and symbolic name (AMQP 1.0
-//! §1.2.1).
+//! §1.5).
 
 use crate::constructor::code;
 use crate::cursor::Cursor;

@@ -47,7 +47,7 @@ impl<'b> Fields<'b> {
     ///
     /// # Errors
     /// Not a list, or its size or count can't be true.
-    #[inline]
+    #[inline(always)]
     pub fn list(cursor: &mut Cursor<'b>, field: &'static str) -> Result<Self, Malformed> {
         let start = *cursor;
         let (remaining, size, width) = match cursor.rest {
@@ -86,7 +86,7 @@ impl<'b> Fields<'b> {
     ///
     /// # Errors
     /// [`MalformedKind::MandatoryFieldAbsent`], or the field isn't a `T`.
-    #[inline]
+    #[inline(always)]
     pub fn required<T: Decode<'b>>(&mut self, field: &'static str) -> Result<T, Malformed> {
         match self.optional(field)? {
             Some(value) => Ok(value),
@@ -98,24 +98,34 @@ impl<'b> Fields<'b> {
     ///
     /// # Errors
     /// The field isn't a `T`.
-    #[inline]
+    #[inline(always)]
     pub fn optional<T: Decode<'b>>(&mut self, field: &'static str) -> Result<Option<T>, Malformed> {
-        if self.is_absent() { Ok(None) } else { T::decode(&mut self.cursor, field).map(Some) }
+        if self.is_absent() {
+            return Ok(None);
+        }
+        // A copy, so that a decoder that isn't inlined doesn't force this cursor into memory.
+        let mut cursor = self.cursor;
+        let value = T::decode(&mut cursor, field)?;
+        self.cursor = cursor;
+        Ok(Some(value))
     }
 
     /// The next field, or its default.
     ///
     /// # Errors
     /// The field isn't a `T`.
-    #[inline]
+    #[inline(always)]
     pub fn defaulted<T: Decode<'b>>(&mut self, field: &'static str, default: T) -> Result<T, Malformed> {
         Ok(self.optional(field)?.unwrap_or(default))
     }
 
-    /// The next field, which is a map if it is there.
+    /// The next field, which is a map if it is there. Its keys may be of any type, though the specification
+    /// wants symbols in most maps (`fields`, §2.8.13): who looks into the map decides what to do about
+    /// others.
     ///
     /// # Errors
     /// The field isn't a well-formed map.
+    #[inline(always)]
     pub fn map(&mut self, field: &'static str) -> Result<Option<Value<'b>>, Malformed> {
         self.value_that(field, "map", |value| value.primitive() == Some(Type::Map))
     }
@@ -124,6 +134,7 @@ impl<'b> Fields<'b> {
     ///
     /// # Errors
     /// The field isn't a well-formed described value.
+    #[inline(always)]
     pub fn described(
         &mut self,
         field: &'static str,
@@ -133,21 +144,24 @@ impl<'b> Fields<'b> {
     }
 
     /// The next field, which satisfies `accepts` if it is there.
-    pub(crate) fn value_that(
+    #[inline(always)]
+    fn value_that(
         &mut self,
         field: &'static str,
         expected: &'static str,
         accepts: impl FnOnce(&Value<'b>) -> bool,
     ) -> Result<Option<Value<'b>>, Malformed> {
-        let start = self.cursor;
-        let value = self.optional::<Value<'b>>(field)?;
-        match value {
-            Some(value) if !accepts(&value) => {
-                let found = value.encoded()[0];
-                Err(start.fail(MalformedKind::UnexpectedType { expected, found }, field))
-            }
-            Some(_) | None => Ok(value),
+        if self.is_absent() {
+            return Ok(None);
         }
+        let mut after = self.cursor;
+        let value = Value::decode(&mut after, field)?;
+        if !accepts(&value) {
+            let found = value.encoded()[0];
+            return Err(self.cursor.fail(MalformedKind::UnexpectedType { expected, found }, field));
+        }
+        self.cursor = after;
+        Ok(Some(value))
     }
 
     /// Steps over the next field, whatever it is.
@@ -156,10 +170,7 @@ impl<'b> Fields<'b> {
     /// The field isn't a well-formed value.
     #[inline]
     pub fn skip(&mut self, field: &'static str) -> Result<(), Malformed> {
-        if !self.is_absent() {
-            Value::decode(&mut self.cursor, field)?;
-        }
-        Ok(())
+        self.optional::<Value<'b>>(field).map(|_| ())
     }
 
     /// Ends the composite named `field`: what follows the fields that are known is ignored if it is well
@@ -167,10 +178,10 @@ impl<'b> Fields<'b> {
     ///
     /// # Errors
     /// An unknown field is malformed, or bytes are left that the count doesn't cover.
-    #[inline]
+    #[inline(always)]
     pub fn finish(&mut self, field: &'static str) -> Result<(), Malformed> {
         if self.remaining > 0 {
-            self.skip_unknown(field)?;
+            *self = self.skip_unknown(field)?;
         }
         if self.cursor.is_empty() {
             Ok(())
@@ -180,16 +191,16 @@ impl<'b> Fields<'b> {
     }
 
     #[cold]
-    fn skip_unknown(&mut self, field: &'static str) -> Result<(), Malformed> {
+    fn skip_unknown(mut self, field: &'static str) -> Result<Self, Malformed> {
         // Every field has at least one byte, so this ends with the bytes whatever the count says.
         while self.remaining > 0 {
             self.skip(field)?;
         }
-        Ok(())
+        Ok(self)
     }
 
     /// Counts the next field off, and says whether there is no value for it.
-    #[inline]
+    #[inline(always)]
     fn is_absent(&mut self) -> bool {
         if self.remaining == 0 {
             return true;
@@ -203,7 +214,7 @@ impl<'b> Fields<'b> {
     }
 
     #[cold]
-    pub(crate) fn absent(&self, field: &'static str) -> Malformed {
+    pub(crate) fn absent(self, field: &'static str) -> Malformed {
         self.cursor.fail(MalformedKind::MandatoryFieldAbsent, field)
     }
 }

@@ -62,7 +62,7 @@ impl Type {
     }
 }
 
-/// How the bytes after a format code are laid out (§1.2.2, figure 1.4).
+/// How the bytes after a format code are laid out (§1.2.1 to §1.2.4).
 ///
 /// ```text
 /// Fixed     | width bytes of data |
@@ -90,7 +90,7 @@ pub struct Constructor {
     /// The layout of what follows.
     pub category: Category,
     /// Bytes of the data ([`Category::Fixed`]) or of the size and of the count (all others).
-    pub width: usize,
+    pub width: u8,
 }
 
 /// The format codes by the names of the specification (§1.6). Codes with one encoding bear the type's name.
@@ -142,44 +142,61 @@ pub mod code {
 impl Constructor {
     /// What `format_code` stands for; `None` for codes that AMQP 1.0 doesn't assign and for
     /// [`code::DESCRIBED`], which is a prefix rather than a type.
+    #[inline]
     pub const fn of(format_code: u8) -> Option<Self> {
-        let primitive = match format_code {
-            code::NULL => Type::Null,
-            code::BOOLEAN | code::TRUE | code::FALSE => Type::Boolean,
-            code::UBYTE => Type::Ubyte,
-            code::USHORT => Type::Ushort,
-            code::UINT | code::SMALLUINT | code::UINT0 => Type::Uint,
-            code::ULONG | code::SMALLULONG | code::ULONG0 => Type::Ulong,
-            code::BYTE => Type::Byte,
-            code::SHORT => Type::Short,
-            code::INT | code::SMALLINT => Type::Int,
-            code::LONG | code::SMALLLONG => Type::Long,
-            code::FLOAT => Type::Float,
-            code::DOUBLE => Type::Double,
-            code::DECIMAL32 => Type::Decimal32,
-            code::DECIMAL64 => Type::Decimal64,
-            code::DECIMAL128 => Type::Decimal128,
-            code::CHAR => Type::Char,
-            code::TIMESTAMP => Type::Timestamp,
-            code::UUID => Type::Uuid,
-            code::VBIN8 | code::VBIN32 => Type::Binary,
-            code::STR8 | code::STR32 => Type::String,
-            code::SYM8 | code::SYM32 => Type::Symbol,
-            code::LIST0 | code::LIST8 | code::LIST32 => Type::List,
-            code::MAP8 | code::MAP32 => Type::Map,
-            code::ARRAY8 | code::ARRAY32 => Type::Array,
-            _ => return None,
-        };
-        match layout(format_code) {
-            Some((category, width)) => Some(Self { primitive, category, width }),
-            None => None,
-        }
+        CONSTRUCTORS[format_code as usize]
     }
 }
 
-/// Category and width, which the code's upper half gives for assigned and unassigned codes alike (§1.2.2).
+/// Every format code's meaning, worked out by the compiler.
+static CONSTRUCTORS: [Option<Constructor>; 256] = {
+    let mut constructors = [None; 256];
+    let mut format_code = 0;
+    while format_code < constructors.len() {
+        constructors[format_code] = assigned(format_code as u8);
+        format_code += 1;
+    }
+    constructors
+};
+
+/// The format codes of §1.6.
+const fn assigned(format_code: u8) -> Option<Constructor> {
+    let primitive = match format_code {
+        code::NULL => Type::Null,
+        code::BOOLEAN | code::TRUE | code::FALSE => Type::Boolean,
+        code::UBYTE => Type::Ubyte,
+        code::USHORT => Type::Ushort,
+        code::UINT | code::SMALLUINT | code::UINT0 => Type::Uint,
+        code::ULONG | code::SMALLULONG | code::ULONG0 => Type::Ulong,
+        code::BYTE => Type::Byte,
+        code::SHORT => Type::Short,
+        code::INT | code::SMALLINT => Type::Int,
+        code::LONG | code::SMALLLONG => Type::Long,
+        code::FLOAT => Type::Float,
+        code::DOUBLE => Type::Double,
+        code::DECIMAL32 => Type::Decimal32,
+        code::DECIMAL64 => Type::Decimal64,
+        code::DECIMAL128 => Type::Decimal128,
+        code::CHAR => Type::Char,
+        code::TIMESTAMP => Type::Timestamp,
+        code::UUID => Type::Uuid,
+        code::VBIN8 | code::VBIN32 => Type::Binary,
+        code::STR8 | code::STR32 => Type::String,
+        code::SYM8 | code::SYM32 => Type::Symbol,
+        code::LIST0 | code::LIST8 | code::LIST32 => Type::List,
+        code::MAP8 | code::MAP32 => Type::Map,
+        code::ARRAY8 | code::ARRAY32 => Type::Array,
+        _ => return None,
+    };
+    match layout(format_code) {
+        Some((category, width)) => Some(Constructor { primitive, category, width }),
+        None => None,
+    }
+}
+
+/// Category and width, which the code's upper half gives for assigned and unassigned codes alike (§1.2).
 #[inline]
-pub(crate) const fn layout(format_code: u8) -> Option<(Category, usize)> {
+pub(crate) const fn layout(format_code: u8) -> Option<(Category, u8)> {
     match format_code >> 4 {
         0x4 => Some((Category::Fixed, 0)),
         0x5 => Some((Category::Fixed, 1)),

@@ -120,8 +120,10 @@ impl<'b> Cursor<'b> {
     }
 
     /// What is wrong with the bytes at the cursor.
+    ///
+    /// By value: a reference would make the compiler keep the cursor of the whole decoder in memory.
     #[cold]
-    pub(crate) fn fail(&self, kind: MalformedKind, field: &'static str) -> Malformed {
+    pub(crate) fn fail(self, kind: MalformedKind, field: &'static str) -> Malformed {
         Malformed { kind, offset: self.offset(), field }
     }
 }

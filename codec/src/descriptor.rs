@@ -1,5 +1,5 @@
 //! Descriptors of the composite types and of the message sections: numeric code and symbolic name (AMQP 1.0
-//! §1.2.1).
+//! §1.5).
 
 use crate::constructor::code;
 use crate::cursor::Cursor;
@@ -105,31 +105,34 @@ pub(crate) fn read(
         cursor.rest = rest;
         return Ok(Some(u64::from(*number)));
     }
-    read_any(cursor, expected, field)
+    let (number, after) = read_any(*cursor, expected, field)?;
+    *cursor = after;
+    Ok(number)
 }
 
 /// Every other form of a descriptor.
 #[cold]
-fn read_any(
-    cursor: &mut Cursor<'_>,
+fn read_any<'b>(
+    mut cursor: Cursor<'b>,
     expected: &'static str,
     field: &'static str,
-) -> Result<Option<u64>, Malformed> {
+) -> Result<(Option<u64>, Cursor<'b>), Malformed> {
     match cursor.peek() {
         Some(code::DESCRIBED) => {}
         Some(found) => return Err(cursor.fail(MalformedKind::UnexpectedType { expected, found }, field)),
         None => return Err(cursor.fail(MalformedKind::UnexpectedEnd, field)),
     }
     cursor.u8()?;
-    match cursor.peek() {
-        Some(code::SMALLULONG | code::ULONG | code::ULONG0) => Ok(Some(u64::decode(cursor, field)?)),
+    let number = match cursor.peek() {
+        Some(code::SMALLULONG | code::ULONG | code::ULONG0) => Some(u64::decode(&mut cursor, field)?),
         Some(code::SYM8 | code::SYM32) => {
-            let Symbol(name) = Symbol::decode(cursor, field)?;
-            Ok(code_of(name))
+            let Symbol(name) = Symbol::decode(&mut cursor, field)?;
+            code_of(name)
         }
         _ => {
-            Value::decode(cursor, field)?;
-            Ok(None)
+            Value::decode(&mut cursor, field)?;
+            None
         }
-    }
+    };
+    Ok((number, cursor))
 }

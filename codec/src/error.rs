@@ -33,9 +33,9 @@ pub enum MalformedKind {
         /// The format code found.
         found: u8,
     },
-    /// A format code that AMQP 1.0 doesn't assign (§1.2.1).
+    /// A format code that AMQP 1.0 doesn't assign (§1.6).
     UnknownFormatCode(u8),
-    /// A size too small to hold the count that it covers (§1.2.2).
+    /// A size too small to hold the count that it covers (§1.2.3).
     SizeTooSmall,
     /// More elements than the bytes could hold.
     CountBeyondBytes,

@@ -16,7 +16,7 @@ use crate::descriptor::{self, Descriptor, numeric};
 use crate::error::{Full, Malformed, MalformedKind};
 use crate::primitive::{Encode, Symbol, Timestamp};
 use crate::skip;
-use crate::value::{Value, View};
+use crate::value::Value;
 use crate::writer::Writer;
 
 /// The sections of a message.
@@ -324,9 +324,13 @@ impl Encode for Header {
 }
 
 /// The properties section (§3.2.4).
+///
+/// The two ids are ulong, uuid, binary or string by the specification (§3.2.11 to §3.2.14). Others are kept
+/// as they came: clients in the field use numbers of other types, and routers answer with what they were
+/// asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Properties<'b> {
-    /// Names the message: ulong, uuid, binary or string.
+    /// Names the message.
     pub message_id: Option<Value<'b>>,
     /// Who produced it.
     pub user_id: Option<&'b [u8]>,
@@ -336,7 +340,7 @@ pub struct Properties<'b> {
     pub subject: Option<&'b str>,
     /// The address that answers go to.
     pub reply_to: Option<&'b str>,
-    /// The message that this one belongs to: ulong, uuid, binary or string.
+    /// The message that this one belongs to.
     pub correlation_id: Option<Value<'b>>,
     /// The MIME type of the body.
     pub content_type: Option<Symbol<'b>>,
@@ -354,26 +358,20 @@ pub struct Properties<'b> {
     pub reply_to_group_id: Option<&'b str>,
 }
 
-/// Whether the value is of a type that provides `message-id` (§3.2.11 to §3.2.14).
-fn is_message_id(value: &Value<'_>) -> bool {
-    matches!(value.view(), View::Ulong(_) | View::Uuid(_) | View::Binary(_) | View::Str(_))
-}
-
 impl<'b> Properties<'b> {
     /// Reads the fields of a properties section.
     ///
     /// # Errors
     /// [`Malformed`], with offsets from the start of the section; also when it is another section's value.
     pub fn from_section(section: &Section<'b>) -> Result<Self, Malformed> {
-        const MESSAGE_ID: &str = "ulong, uuid, binary or string";
         let mut fields = Fields::list(&mut value_cursor(section), "properties")?;
         let properties = Self {
-            message_id: fields.value_that("properties.message-id", MESSAGE_ID, is_message_id)?,
+            message_id: fields.optional("properties.message-id")?,
             user_id: fields.optional("properties.user-id")?,
             to: fields.optional("properties.to")?,
             subject: fields.optional("properties.subject")?,
             reply_to: fields.optional("properties.reply-to")?,
-            correlation_id: fields.value_that("properties.correlation-id", MESSAGE_ID, is_message_id)?,
+            correlation_id: fields.optional("properties.correlation-id")?,
             content_type: fields.optional("properties.content-type")?,
             content_encoding: fields.optional("properties.content-encoding")?,
             absolute_expiry_time: fields.optional("properties.absolute-expiry-time")?,

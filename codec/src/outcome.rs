@@ -3,6 +3,7 @@
 
 use crate::composite::Fields;
 use crate::condition::Error;
+use crate::constructor::code;
 use crate::cursor::Cursor;
 use crate::descriptor::{self, numeric};
 use crate::error::{Full, Malformed};
@@ -76,6 +77,23 @@ impl DeliveryState<'_> {
 impl<'b> Decode<'b> for DeliveryState<'b> {
     #[inline]
     fn decode(cursor: &mut Cursor<'b>, field: &'static str) -> Result<Self, Malformed> {
+        // Nearly all that arrive are one of these, in this form.
+        const ACCEPTED: u8 = numeric::ACCEPTED as u8;
+        const RELEASED: u8 = numeric::RELEASED as u8;
+        let (state, rest) = match cursor.rest {
+            [code::DESCRIBED, code::SMALLULONG, ACCEPTED, code::LIST0, rest @ ..] => (Self::Accepted, rest),
+            [code::DESCRIBED, code::SMALLULONG, RELEASED, code::LIST0, rest @ ..] => (Self::Released, rest),
+            _ => return Self::decode_any(cursor, field),
+        };
+        cursor.rest = rest;
+        Ok(state)
+    }
+}
+
+impl<'b> DeliveryState<'b> {
+    /// Every state in every form.
+    #[inline(never)]
+    fn decode_any(cursor: &mut Cursor<'b>, field: &'static str) -> Result<Self, Malformed> {
         let start = *cursor;
         let descriptor = descriptor::read(cursor, "delivery state", field)?;
         match descriptor {

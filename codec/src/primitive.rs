@@ -92,7 +92,7 @@ impl fmt::Display for Symbol<'_> {
 
 /// What is wrong at the cursor, where a value of `primitive` was expected.
 #[cold]
-fn mismatch(cursor: &Cursor<'_>, primitive: Type, field: &'static str) -> Malformed {
+fn mismatch(cursor: Cursor<'_>, primitive: Type, field: &'static str) -> Malformed {
     let kind = match cursor.peek() {
         None => MalformedKind::UnexpectedEnd,
         Some(found) => match Constructor::of(found) {
@@ -104,7 +104,7 @@ fn mismatch(cursor: &Cursor<'_>, primitive: Type, field: &'static str) -> Malfor
 }
 
 impl Decode<'_> for bool {
-    #[inline]
+    #[inline(always)]
     fn decode(cursor: &mut Cursor<'_>, field: &'static str) -> Result<Self, Malformed> {
         let (value, rest) = match cursor.rest {
             [code::TRUE, rest @ ..] | [code::BOOLEAN, 1, rest @ ..] => (true, rest),
@@ -112,7 +112,7 @@ impl Decode<'_> for bool {
             [code::BOOLEAN, byte, ..] => {
                 return Err(cursor.fail(MalformedKind::InvalidBoolean(*byte), field));
             }
-            _ => return Err(mismatch(cursor, Type::Boolean, field)),
+            _ => return Err(mismatch(*cursor, Type::Boolean, field)),
         };
         cursor.rest = rest;
         Ok(value)
@@ -137,13 +137,13 @@ impl Element for bool {
 }
 
 impl Decode<'_> for u32 {
-    #[inline]
+    #[inline(always)]
     fn decode(cursor: &mut Cursor<'_>, field: &'static str) -> Result<Self, Malformed> {
         let (value, rest) = match cursor.rest {
             [code::SMALLUINT, value, rest @ ..] => (u32::from(*value), rest),
             [code::UINT0, rest @ ..] => (0, rest),
             [code::UINT, b0, b1, b2, b3, rest @ ..] => (u32::from_be_bytes([*b0, *b1, *b2, *b3]), rest),
-            _ => return Err(mismatch(cursor, Type::Uint, field)),
+            _ => return Err(mismatch(*cursor, Type::Uint, field)),
         };
         cursor.rest = rest;
         Ok(value)
@@ -172,9 +172,9 @@ impl Decode<'_> for u64 {
             [code::ULONG0, rest @ ..] => (0, rest),
             [code::ULONG, rest @ ..] => match rest.split_first_chunk::<8>() {
                 Some((bytes, rest)) => (u64::from_be_bytes(*bytes), rest),
-                None => return Err(mismatch(cursor, Type::Ulong, field)),
+                None => return Err(mismatch(*cursor, Type::Ulong, field)),
             },
-            _ => return Err(mismatch(cursor, Type::Ulong, field)),
+            _ => return Err(mismatch(*cursor, Type::Ulong, field)),
         };
         cursor.rest = rest;
         Ok(value)
@@ -201,7 +201,7 @@ impl Decode<'_> for i32 {
         let (value, rest) = match cursor.rest {
             [code::SMALLINT, value, rest @ ..] => (i32::from(value.cast_signed()), rest),
             [code::INT, b0, b1, b2, b3, rest @ ..] => (i32::from_be_bytes([*b0, *b1, *b2, *b3]), rest),
-            _ => return Err(mismatch(cursor, Type::Int, field)),
+            _ => return Err(mismatch(*cursor, Type::Int, field)),
         };
         cursor.rest = rest;
         Ok(value)
@@ -228,9 +228,9 @@ impl Decode<'_> for i64 {
             [code::SMALLLONG, value, rest @ ..] => (i64::from(value.cast_signed()), rest),
             [code::LONG, rest @ ..] => match rest.split_first_chunk::<8>() {
                 Some((bytes, rest)) => (i64::from_be_bytes(*bytes), rest),
-                None => return Err(mismatch(cursor, Type::Long, field)),
+                None => return Err(mismatch(*cursor, Type::Long, field)),
             },
-            _ => return Err(mismatch(cursor, Type::Long, field)),
+            _ => return Err(mismatch(*cursor, Type::Long, field)),
         };
         cursor.rest = rest;
         Ok(value)
@@ -287,7 +287,7 @@ macro_rules! fixed {
                     cursor.rest = rest;
                     return Ok($from(*bytes));
                 }
-                Err(mismatch(cursor, $type, field))
+                Err(mismatch(*cursor, $type, field))
             }
         }
 
@@ -330,7 +330,7 @@ fixed! {
 impl Decode<'_> for char {
     fn decode(cursor: &mut Cursor<'_>, field: &'static str) -> Result<Self, Malformed> {
         let [code::CHAR, b0, b1, b2, b3, rest @ ..] = cursor.rest else {
-            return Err(mismatch(cursor, Type::Char, field));
+            return Err(mismatch(*cursor, Type::Char, field));
         };
         let scalar = u32::from_be_bytes([*b0, *b1, *b2, *b3]);
         let value =
@@ -358,7 +358,7 @@ impl Element for char {
 }
 
 /// The bytes of a variable-width value with one of the two codes; the cursor then stands after them.
-#[inline]
+#[inline(always)]
 fn variable<'b>(
     cursor: &mut Cursor<'b>,
     primitive: Type,
@@ -378,23 +378,18 @@ fn variable<'b>(
             cursor.rest = rest;
             Ok(bytes)
         }
-        None => Err(mismatch(cursor, primitive, field)),
+        None => Err(mismatch(*cursor, primitive, field)),
     }
 }
 
 /// Writes size and bytes with the shorter of the two codes that fits.
 #[inline]
 fn encode_variable(bytes: &[u8], short: u8, long: u8, writer: &mut Writer<'_>) -> Result<(), Full> {
-    writer.atomically(|writer| {
-        match u8::try_from(bytes.len()) {
-            Ok(size) => writer.extend_array([short, size])?,
-            Err(_) => {
-                let [b0, b1, b2, b3] = u32::try_from(bytes.len()).map_err(|_| Full)?.to_be_bytes();
-                writer.extend_array([long, b0, b1, b2, b3])?;
-            }
-        }
-        writer.extend(bytes)
-    })
+    if let Ok(size) = u8::try_from(bytes.len()) {
+        return writer.extend_sized([short, size], bytes);
+    }
+    let [b0, b1, b2, b3] = u32::try_from(bytes.len()).map_err(|_| Full)?.to_be_bytes();
+    writer.extend_sized([long, b0, b1, b2, b3], bytes)
 }
 
 /// Writes size and bytes without the code, the size as wide as `format_code` has it.
@@ -407,7 +402,7 @@ fn encode_variable_bare(bytes: &[u8], format_code: u8, writer: &mut Writer<'_>) 
 }
 
 impl<'b> Decode<'b> for &'b [u8] {
-    #[inline]
+    #[inline(always)]
     fn decode(cursor: &mut Cursor<'b>, field: &'static str) -> Result<Self, Malformed> {
         variable(cursor, Type::Binary, code::VBIN8, code::VBIN32, field)
     }

@@ -10,7 +10,7 @@ use crate::value::{EMPTY_ELEMENTS_MAX, NESTING_MAX};
 struct Level {
     /// Where it ends: nothing inside may reach beyond.
     end: usize,
-    /// Values still to come.
+    /// Values still to come; in an array, from its count on.
     remaining: u32,
     next: Next,
     /// It has a size of its own, so its last value must end exactly at `end`.
@@ -24,8 +24,8 @@ struct Level {
 enum Next {
     /// A value with its own constructor.
     Value,
-    /// The constructor of an array of so many elements.
-    ArrayConstructor(u32),
+    /// The constructor of an array's elements.
+    ArrayConstructor,
     /// An array element, for which this format code stands at the array's head.
     Bare(u8),
 }
@@ -37,16 +37,37 @@ enum Next {
 pub(crate) fn measure(bytes: &[u8]) -> Result<usize, Malformed> {
     let mut walk = Walk { bytes, at: 0 };
     let outermost = Level { end: bytes.len(), remaining: 1, next: Next::Value, sized: false, bounded: false };
-    // Most values are scalars: they need no stack of levels.
-    if let Some(&format_code) = bytes.first()
-        && matches!(layout(format_code), Some((Category::Fixed | Category::Variable, _)))
-    {
-        walk.at = 1;
-        let constructor = walk.constructor(format_code)?;
-        walk.scalar(format_code, constructor, &outermost)?;
-        return Ok(walk.at);
+    // Most values are scalars, or lists and maps of scalars: they need no stack of levels.
+    let Some(constructor) = bytes.first().and_then(|format_code| Constructor::of(*format_code)) else {
+        return walk.nested(outermost, None);
+    };
+    match constructor.category {
+        Category::Fixed | Category::Variable => {
+            walk.at = 1;
+            walk.scalar(constructor, &outermost)?;
+            Ok(walk.at)
+        }
+        Category::Compound => {
+            walk.at = 1;
+            let mut level = walk.compound(constructor, &outermost)?;
+            while level.remaining > 0 {
+                let front = bytes[..level.end].get(walk.at);
+                match front.and_then(|format_code| Constructor::of(*format_code)) {
+                    Some(scalar) if matches!(scalar.category, Category::Fixed | Category::Variable) => {
+                        walk.at += 1;
+                        level.remaining -= 1;
+                        walk.scalar(scalar, &level)?;
+                    }
+                    Some(_) | None => {
+                        return walk.nested(Level { remaining: 0, ..outermost }, Some(level));
+                    }
+                }
+            }
+            walk.close(&level)?;
+            Ok(walk.at)
+        }
+        Category::Array => walk.nested(outermost, None),
     }
-    walk.nested(outermost)
 }
 
 struct Walk<'b> {
@@ -55,13 +76,14 @@ struct Walk<'b> {
 }
 
 impl Walk<'_> {
-    fn nested(mut self, outermost: Level) -> Result<usize, Malformed> {
+    /// Walks on from inside `level`, or from the start, through whatever there is.
+    fn nested(mut self, outermost: Level, level: Option<Level>) -> Result<usize, Malformed> {
         let mut enclosing = [outermost; NESTING_MAX];
-        let mut depth = 0;
-        let mut level = outermost;
+        let mut depth = usize::from(level.is_some());
+        let mut level = level.unwrap_or(outermost);
         loop {
             // The array's constructor comes before its first element.
-            if let Next::ArrayConstructor(count) = level.next {
+            if let Next::ArrayConstructor = level.next {
                 let format_code = self.byte(&level)?;
                 if format_code == code::DESCRIBED {
                     // Its descriptor; then the constructor goes on, and this place is come to again.
@@ -69,14 +91,12 @@ impl Walk<'_> {
                     self.push(&mut enclosing, &mut depth, level)?;
                     level = descriptor;
                 } else {
-                    level = self.array_elements(format_code, count, level)?;
+                    level = self.array_elements(format_code, level)?;
                 }
                 continue;
             }
             if level.remaining == 0 {
-                if level.sized && self.at != level.end {
-                    return Err(self.fail(MalformedKind::TrailingBytes));
-                }
+                self.close(&level)?;
                 if depth == 0 {
                     return Ok(self.at);
                 }
@@ -88,7 +108,7 @@ impl Walk<'_> {
             let format_code = match level.next {
                 Next::Value => self.byte(&level)?,
                 Next::Bare(format_code) => format_code,
-                Next::ArrayConstructor(_) => unreachable!("handled above"),
+                Next::ArrayConstructor => unreachable!("handled above"),
             };
             let inner = if format_code == code::DESCRIBED {
                 Level { remaining: 2, next: Next::Value, sized: false, ..level }
@@ -96,7 +116,7 @@ impl Walk<'_> {
                 let constructor = self.constructor(format_code)?;
                 match constructor.category {
                     Category::Fixed | Category::Variable => {
-                        self.scalar(format_code, constructor, &level)?;
+                        self.scalar(constructor, &level)?;
                         continue;
                     }
                     Category::Compound | Category::Array => self.compound(constructor, &level)?,
@@ -119,18 +139,26 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Nothing may be left of a level with a size when its last value is read.
+    fn close(&self, level: &Level) -> Result<(), Malformed> {
+        if level.sized && self.at != level.end {
+            return Err(self.fail(MalformedKind::TrailingBytes));
+        }
+        Ok(())
+    }
+
     /// Reads the header of a list, map or array and gives back the level of its content.
     fn compound(&mut self, constructor: Constructor, level: &Level) -> Result<Level, Malformed> {
         let size = self.number(constructor.width, level)?;
         let start = self.at;
         let end = self.end_of(size, level)?;
-        if (size as usize) < constructor.width {
+        if size < u32::from(constructor.width) {
             return Err(self.fail(MalformedKind::SizeTooSmall));
         }
         let inside = Level { end, remaining: 0, next: Next::Value, sized: true, bounded: true };
         let count = self.number(constructor.width, &inside)?;
         if constructor.category == Category::Array {
-            return Ok(Level { next: Next::ArrayConstructor(count), ..inside });
+            return Ok(Level { remaining: count, next: Next::ArrayConstructor, ..inside });
         }
         // Every element has at least its format code.
         if count as usize > end - self.at {
@@ -143,20 +171,22 @@ impl Walk<'_> {
     }
 
     /// Checks the elements of an array as far as that goes without opening levels for them.
-    fn array_elements(&mut self, format_code: u8, count: u32, level: Level) -> Result<Level, Malformed> {
+    fn array_elements(&mut self, format_code: u8, level: Level) -> Result<Level, Malformed> {
         let constructor = self.constructor(format_code)?;
-        let room = level.end - self.at;
+        let room = (level.end - self.at) as u64;
+        // Without overflow: 2^32 elements of 16 bytes.
+        let needed = u64::from(level.remaining) * u64::from(constructor.width);
         match constructor.category {
             Category::Fixed => {
-                if constructor.width == 0 && count > EMPTY_ELEMENTS_MAX {
+                if constructor.width == 0 && level.remaining > EMPTY_ELEMENTS_MAX {
                     return Err(self.fail(MalformedKind::TooManyEmptyElements));
                 }
-                if u64::from(count) * constructor.width as u64 != room as u64 {
+                if needed != room {
                     return Err(self.fail(MalformedKind::ArraySizeMismatch));
                 }
                 if matches!(constructor.primitive, Type::Boolean | Type::Char) && constructor.width > 0 {
                     while self.at < level.end {
-                        self.scalar(format_code, constructor, &level)?;
+                        self.scalar(constructor, &level)?;
                     }
                 }
                 self.at = level.end;
@@ -164,23 +194,24 @@ impl Walk<'_> {
             }
             Category::Variable | Category::Compound | Category::Array => {
                 // Every element has at least its size.
-                if u64::from(count) * constructor.width as u64 > room as u64 {
+                if needed > room {
                     return Err(self.fail(MalformedKind::CountBeyondBytes));
                 }
-                Ok(Level { remaining: count, next: Next::Bare(format_code), ..level })
+                Ok(Level { next: Next::Bare(format_code), ..level })
             }
         }
     }
 
     /// Steps over the data of a scalar and checks it.
-    fn scalar(&mut self, format_code: u8, constructor: Constructor, level: &Level) -> Result<(), Malformed> {
+    #[inline]
+    fn scalar(&mut self, constructor: Constructor, level: &Level) -> Result<(), Malformed> {
         let size = match constructor.category {
-            Category::Fixed => constructor.width as u64,
-            Category::Variable => self.number(constructor.width, level)?.into(),
+            Category::Fixed => u32::from(constructor.width),
+            Category::Variable => self.number(constructor.width, level)?,
             Category::Compound | Category::Array => unreachable!("compounds are levels"),
         };
         let start = self.at;
-        let end = self.end_of_wide(size, level)?;
+        let end = self.end_of(size, level)?;
         let data = &self.bytes[start..end];
         let wrong = match constructor.primitive {
             Type::Boolean => match data {
@@ -217,7 +248,6 @@ impl Walk<'_> {
         if let Some(kind) = wrong {
             return Err(self.fail(kind));
         }
-        debug_assert!(Constructor::of(format_code) == Some(constructor));
         self.at = end;
         Ok(())
     }
@@ -238,21 +268,19 @@ impl Walk<'_> {
     }
 
     /// Reads a size or count of 1 or 4 bytes.
-    fn number(&mut self, width: usize, level: &Level) -> Result<u32, Malformed> {
-        let end = self.end_of_wide(width as u64, level)?;
-        let number = self.bytes[self.at..end].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    #[inline]
+    fn number(&mut self, width: u8, level: &Level) -> Result<u32, Malformed> {
+        let end = self.end_of(u32::from(width), level)?;
+        let number = number(width, &self.bytes[self.at..end]);
         self.at = end;
         Ok(number)
     }
 
-    fn end_of(&self, size: u32, level: &Level) -> Result<usize, Malformed> {
-        self.end_of_wide(u64::from(size), level)
-    }
-
     /// Where `size` more bytes end, if they are inside the level.
-    fn end_of_wide(&self, size: u64, level: &Level) -> Result<usize, Malformed> {
+    #[inline]
+    fn end_of(&self, size: u32, level: &Level) -> Result<usize, Malformed> {
         let room = level.end - self.at;
-        if size <= room as u64 {
+        if size as usize <= room {
             Ok(self.at + size as usize)
         } else if level.bounded {
             Err(self.fail(MalformedKind::BeyondEnclosing))
@@ -290,9 +318,9 @@ pub(crate) fn span(bytes: &[u8]) -> usize {
 #[inline]
 pub(crate) fn bare_span(format_code: u8, data: &[u8]) -> usize {
     match layout(format_code) {
-        Some((Category::Fixed, width)) => width,
+        Some((Category::Fixed, width)) => usize::from(width),
         Some((Category::Variable | Category::Compound | Category::Array, width)) => {
-            width + number(width, data) as usize
+            usize::from(width) + number(width, data) as usize
         }
         None => unreachable!("checked when the value was decoded"),
     }
@@ -300,7 +328,7 @@ pub(crate) fn bare_span(format_code: u8, data: &[u8]) -> usize {
 
 /// The size or count of `width` bytes at the start of checked `data`.
 #[inline]
-pub(crate) fn number(width: usize, data: &[u8]) -> u32 {
+pub(crate) fn number(width: u8, data: &[u8]) -> u32 {
     match (width, data) {
         (1, [byte, ..]) => u32::from(*byte),
         (_, [b0, b1, b2, b3, ..]) => u32::from_be_bytes([*b0, *b1, *b2, *b3]),

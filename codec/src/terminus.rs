@@ -52,7 +52,7 @@ pub struct Source<'b> {
     pub address: Option<&'b str>,
     /// What is kept.
     pub durable: TerminusDurability,
-    /// When it expires; one of [`expiry_policy`].
+    /// When it expires: one of [`expiry_policy`], or a symbol that this crate doesn't know, as it came.
     pub expiry_policy: Symbol<'b>,
     /// Seconds from the beginning of expiry to its end.
     pub timeout: u32,
@@ -108,7 +108,7 @@ pub struct TargetNode<'b> {
     pub address: Option<&'b str>,
     /// What is kept.
     pub durable: TerminusDurability,
-    /// When it expires; one of [`expiry_policy`].
+    /// When it expires: one of [`expiry_policy`], or a symbol that this crate doesn't know, as it came.
     pub expiry_policy: Symbol<'b>,
     /// Seconds from the beginning of expiry to its end.
     pub timeout: u32,

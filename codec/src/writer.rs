@@ -100,6 +100,17 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
+    /// Appends a format code, a size and that many bytes with one bounds check.
+    #[inline]
+    pub(crate) fn extend_sized<const N: usize>(&mut self, head: [u8; N], bytes: &[u8]) -> Result<(), Full> {
+        let room = self.buffer[self.length..].get_mut(..N + bytes.len()).ok_or(Full)?;
+        let (front, back) = room.split_at_mut(N);
+        front.copy_from_slice(&head);
+        back.copy_from_slice(bytes);
+        self.length += N + bytes.len();
+        Ok(())
+    }
+
     /// Overwrites four written bytes at `at` with `value` in network order.
     ///
     /// # Errors
@@ -271,17 +282,26 @@ impl<'o> Writer<'o> {
     pub fn composite(
         &mut self,
         descriptor: Descriptor,
-        fields: impl FnOnce(&mut FieldWriter<'_, 'o>) -> Result<(), Full>,
+        fields: impl FnOnce(&mut FieldWriter<'_>) -> Result<(), Full>,
     ) -> Result<(), Full> {
-        self.atomically(|writer| {
-            writer.push(code::DESCRIBED)?;
-            descriptor.code.encode(writer)?;
-            let start = writer.open()?;
-            let mut list = FieldWriter { writer, count: 0, nulls: 0 };
-            fields(&mut list)?;
-            let count = list.count;
-            writer.close(start, count, code::LIST8, code::LIST32)
-        })
+        // A writer of its own, which the compiler can keep in registers; and on an error there is nothing to
+        // undo.
+        let mut writer = Writer { buffer: &mut *self.buffer, length: self.length, elements: 0 };
+        match u8::try_from(descriptor.code) {
+            Ok(small) => writer.extend_array([code::DESCRIBED, code::SMALLULONG, small])?,
+            Err(_) => {
+                writer.push(code::DESCRIBED)?;
+                descriptor.code.encode(&mut writer)?;
+            }
+        }
+        let start = writer.open()?;
+        let mut list = FieldWriter { writer, count: 0, nulls: 0 };
+        fields(&mut list)?;
+        let FieldWriter { mut writer, count, nulls: _ } = list;
+        writer.close(start, count, code::LIST8, code::LIST32)?;
+        self.length = writer.length;
+        self.elements += 1;
+        Ok(())
     }
 
     /// Keeps room for a short compound header and gives its position back.
@@ -334,18 +354,18 @@ impl<'o> Writer<'o> {
 /// Writes the fields of a composite in order (§1.4). Nulls wait until a value follows them, so that trailing
 /// ones are left out.
 #[derive(Debug)]
-pub struct FieldWriter<'w, 'o> {
-    writer: &'w mut Writer<'o>,
+pub struct FieldWriter<'o> {
+    writer: Writer<'o>,
     count: u32,
     nulls: u32,
 }
 
-impl FieldWriter<'_, '_> {
+impl FieldWriter<'_> {
     /// A field that is present.
     ///
     /// # Errors
     /// [`Full`].
-    #[inline]
+    #[inline(always)]
     pub fn field<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Full> {
         while self.nulls > 0 {
             self.writer.push(code::NULL)?;
@@ -353,14 +373,19 @@ impl FieldWriter<'_, '_> {
             self.count += 1;
         }
         self.count += 1;
-        value.encode(self.writer)
+        // Moved out and back, so that an encoder that isn't inlined doesn't force the writer into memory.
+        let Writer { buffer, length, elements } = &mut self.writer;
+        let mut writer = Writer { buffer: core::mem::take(buffer), length: *length, elements: *elements };
+        let result = value.encode(&mut writer);
+        self.writer = writer;
+        result
     }
 
     /// A field that may be absent.
     ///
     /// # Errors
     /// [`Full`].
-    #[inline]
+    #[inline(always)]
     pub fn optional<T: Encode>(&mut self, value: &Option<T>) -> Result<(), Full> {
         match value {
             Some(value) => self.field(value),
@@ -372,7 +397,7 @@ impl FieldWriter<'_, '_> {
     ///
     /// # Errors
     /// [`Full`].
-    #[inline]
+    #[inline(always)]
     pub fn defaulted<T: Encode + PartialEq>(&mut self, value: &T, default: &T) -> Result<(), Full> {
         if value == default { self.absent() } else { self.field(value) }
     }
@@ -381,7 +406,7 @@ impl FieldWriter<'_, '_> {
     ///
     /// # Errors
     /// None now; the room for its null is only needed once a value follows.
-    #[inline]
+    #[inline(always)]
     pub fn absent(&mut self) -> Result<(), Full> {
         self.nulls += 1;
         Ok(())

@@ -66,14 +66,15 @@ impl<'b> Performative<'b> {
                 Self::Disposition(Disposition::decode(&mut Fields::list(cursor, "disposition")?)?)
             }
             Some(numeric::FLOW) => Self::Flow(Flow::decode(&mut Fields::list(cursor, "flow")?)?),
-            Some(_) | None => return Self::decode_rare(number, cursor),
+            Some(_) | None => return Self::decode_rare(number, *cursor),
         };
         Ok((performative, cursor.remaining()))
     }
 
     /// The performatives that open and close endpoints: out of line, to keep the frequent ones short.
     #[inline(never)]
-    fn decode_rare(number: Option<u64>, cursor: &mut Cursor<'b>) -> Result<(Self, &'b [u8]), Malformed> {
+    fn decode_rare(number: Option<u64>, mut cursor: Cursor<'b>) -> Result<(Self, &'b [u8]), Malformed> {
+        let cursor = &mut cursor;
         let performative = match number {
             Some(numeric::OPEN) => Self::Open(Open::decode(&mut Fields::list(cursor, "open")?)?),
             Some(numeric::BEGIN) => Self::Begin(Begin::decode(&mut Fields::list(cursor, "begin")?)?),

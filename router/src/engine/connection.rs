@@ -173,8 +173,15 @@ impl<D: Copy + Default> Connection<D> {
                 Ok(None) => return Progress { consumed: input.len() - before.len(), event: None },
                 Err(violation) => {
                     let event = self.answer_violation(violation, now, out);
-                    // Only the frame at fault is passed over; where that isn't possible, `Discard` takes all.
-                    rest = after_frame(before);
+                    // Only the frame at fault is passed over. Where it can't be told from what follows, the
+                    // peer's close can't be found either.
+                    rest = match split_frame(before, self.frame_max()) {
+                        Ok(Some((_, after))) => after,
+                        Ok(None) | Err(_) => {
+                            self.stage = Stage::Discard;
+                            &[]
+                        }
+                    };
                     if event.is_some() {
                         return Progress { consumed: input.len() - rest.len(), event };
                     }
@@ -299,10 +306,15 @@ impl<D: Copy + Default> Connection<D> {
         self.closing_since.get_or_insert(now);
     }
 
+    /// The largest frame that the peer may send now (§2.4.1, §2.7.1).
+    #[inline]
+    fn frame_max(&self) -> u32 {
+        if self.open_received { self.settings.max_frame_size } else { FRAME_BEFORE_OPEN_MAX }
+    }
+
     #[inline]
     fn recv_frame<'b>(&mut self, input: &'b [u8], now: Instant, out: &mut Output) -> Step<'b> {
-        let frame_max = if self.open_received { self.settings.max_frame_size } else { FRAME_BEFORE_OPEN_MAX };
-        let Some((frame, rest)) = split_frame(input, frame_max)? else { return Ok(None) };
+        let Some((frame, rest)) = split_frame(input, self.frame_max())? else { return Ok(None) };
         if frame.kind != FrameKind::Amqp {
             return Err(Violation::connection(
                 Condition::FRAMING_ERROR,
@@ -487,10 +499,8 @@ impl<D: Copy + Default> Connection<D> {
     ) -> Option<Event<'static>> {
         match violation {
             Violation::Connection(fault) => {
+                // What follows is discarded until the peer's close (§2.4.6), or until it takes too long.
                 self.send_close(Some(&fault), now, out);
-                // What follows a connection error isn't acted upon; the peer's close isn't waited for by
-                // reading frames that may be nonsense, but by its closing the socket, or by time.
-                self.stage = Stage::Discard;
                 Some(Event::Closed(Cause::Ours(fault)))
             }
             Violation::Session(channel, fault) => self
@@ -605,14 +615,6 @@ impl<D: Copy + Default> Connection<D> {
 
 /// What a received piece led to, and the bytes behind it; `None`: the piece isn't complete yet.
 type Step<'b> = Result<Option<(Option<Event<'b>>, &'b [u8])>, Violation>;
-
-/// What follows the frame at the start of `input`, which was split off before.
-fn after_frame(input: &[u8]) -> &[u8] {
-    match split_frame(input, u32::MAX) {
-        Ok(Some((_, rest))) => rest,
-        Ok(None) | Err(_) => &[],
-    }
-}
 
 fn symbols(list: &'static [&'static str]) -> Symbols<'static> {
     if list.is_empty() { Symbols::None } else { Symbols::Slice(list) }

@@ -5,15 +5,19 @@
 //! router's engine is tested against something that isn't itself.
 #![allow(dead_code, unused_imports, reason = "every test program uses another part of it")]
 
+mod account;
+mod expect;
 mod frame;
 mod link;
 pub mod message;
 mod peer;
 mod router;
+mod script;
 mod session;
 
 pub use frame::Frame;
 pub use link::{Delivery, Link, LinkId, Outcomes};
-pub use peer::{OpenOptions, PATIENCE, Peer, first_transfer, is_condition, receiver, sender};
+pub use peer::{OpenOptions, PATIENCE, Peer};
 pub use router::{Router, Setup};
+pub use script::{first_transfer, is_condition, receiver, sender};
 pub use session::Session;

@@ -7,4 +7,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod connection;
+mod channels;
+mod credit;
+mod flow;
+mod framing;
+mod idle;

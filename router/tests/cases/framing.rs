@@ -1,4 +1,4 @@
-//! Connections, framing: C-01, C-03.
+//! Framing: C-01, C-03.
 
 use ringmain_codec::{Attach, Begin, DeliveryState, Detach, Open, Performative, ProtocolHeader};
 

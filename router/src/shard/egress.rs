@@ -307,18 +307,24 @@ impl Core {
 
     /// Sends what waits on a link, as far as credit, window and output allow.
     pub(super) fn pump(&mut self, key: LinkKey) {
-        let pumped = self.pump_items(key);
-        let Some(link) = self.links.get(key) else { return };
-        let Some(egress) = link.egress() else { return };
-        let available = egress.available();
-        let (connection, link_ref) = (link.connection, link.link);
-        if let Some(slot) = self.connections.get_mut(connection) {
-            slot.engine.answer_flow(link_ref, available, &mut slot.out);
+        loop {
+            let pumped = self.pump_items(key);
+            let Some(link) = self.links.get(key) else { return };
+            let Some(egress) = link.egress() else { return };
+            let available = egress.available();
+            let (connection, link_ref) = (link.connection, link.link);
+            let Some(slot) = self.connections.get_mut(connection) else { return };
+            let has_fresh_credit = slot.engine.answer_flow(link_ref, available, &mut slot.out);
             self.mark_dirty(connection);
-        }
-        match pumped {
-            Pumped::Dry => {}
-            Pumped::Blocked => self.block(key),
+            match pumped {
+                // Once more for what waits and may go behind a drain.
+                Pumped::Dry if has_fresh_credit && available > 0 => {}
+                Pumped::Dry => return,
+                Pumped::Blocked => {
+                    self.block(key);
+                    return;
+                }
+            }
         }
     }
 

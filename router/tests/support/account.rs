@@ -132,6 +132,11 @@ impl Peer {
             }
             Performative::Flow(flow) => {
                 session.flow_received(flow);
+                if flow.handle.is_some() {
+                    self.link_flows += 1;
+                } else {
+                    self.session_flows += 1;
+                }
                 if let Some(router_handle) = flow.handle {
                     let handle = session.handles.get(&router_handle).expect("a flow on an attached handle");
                     let link = session.links.get_mut(handle).expect("a link that is attached");

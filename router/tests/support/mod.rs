@@ -17,7 +17,7 @@ mod session;
 
 pub use frame::Frame;
 pub use link::{Delivery, Link, LinkId, Outcomes};
-pub use peer::{OpenOptions, PATIENCE, Peer};
+pub use peer::{OpenOptions, PATIENCE, Peer, frame_bytes};
 pub use router::{Router, Setup};
 pub use script::{first_transfer, is_condition, receiver, sender};
 pub use session::Session;

@@ -64,6 +64,10 @@ pub struct Peer {
     pub(super) deliveries: VecDeque<Delivery>,
     /// What became of the peer's own deliveries.
     pub outcomes: Outcomes,
+    /// Flows that came without a handle.
+    pub session_flows: usize,
+    /// Flows that came with one.
+    pub link_flows: usize,
     pub(super) next_link: u32,
 }
 
@@ -88,6 +92,8 @@ impl Peer {
             pending: VecDeque::new(),
             deliveries: VecDeque::new(),
             outcomes: Outcomes::default(),
+            session_flows: 0,
+            link_flows: 0,
             next_link: 0,
         }
     }
@@ -143,22 +149,7 @@ impl Peer {
     }
 
     pub(super) fn append_frame(&mut self, kind: FrameKind, channel: u16, body: &impl Encode, payload: &[u8]) {
-        let start = self.output.len();
-        let mut room = 1024;
-        loop {
-            self.output.resize(start + room + payload.len(), 0);
-            let mut writer = Writer::new(&mut self.output[start..]);
-            let written = write_frame(&mut writer, kind, channel, |writer| {
-                body.encode(writer)?;
-                writer.extend(payload)
-            });
-            let length = writer.len();
-            if written.is_ok() {
-                self.output.truncate(start + length);
-                return;
-            }
-            room *= 4;
-        }
+        append_frame(&mut self.output, kind, channel, body, payload);
     }
 
     /// Sends what was queued.
@@ -246,4 +237,31 @@ impl Peer {
         self.input.truncate(start + count);
         count > 0
     }
+}
+
+/// Appends a frame to `output`.
+fn append_frame(output: &mut Vec<u8>, kind: FrameKind, channel: u16, body: &impl Encode, payload: &[u8]) {
+    let start = output.len();
+    let mut room = 256;
+    loop {
+        output.resize(start + room + payload.len(), 0);
+        let mut writer = Writer::new(&mut output[start..]);
+        let written = write_frame(&mut writer, kind, channel, |writer| {
+            body.encode(writer)?;
+            writer.extend(payload)
+        });
+        let length = writer.len();
+        if written.is_ok() {
+            output.truncate(start + length);
+            return;
+        }
+        room *= 4;
+    }
+}
+
+/// The bytes of a frame, for those who send it themselves.
+pub fn frame_bytes(channel: u16, performative: Performative<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    append_frame(&mut bytes, FrameKind::Amqp, channel, &performative, &[]);
+    bytes
 }

@@ -1,6 +1,6 @@
 //! The ordinary course of things: what a test needs around the one thing that it tries.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ringmain_codec::{
     Attach, Begin, Close, DeliveryState, Detach, Disposition, Flow, Open, Performative, ProtocolHeader, Role,
@@ -140,6 +140,12 @@ impl Peer {
         self.sessions.get(&channel).expect("a session that was begun")
     }
 
+    /// The state of a session.
+    #[track_caller]
+    pub fn session_mut(&mut self, channel: u16) -> &mut Session {
+        self.sessions.get_mut(&channel).expect("a session that was begun")
+    }
+
     /// The largest frame that the router takes.
     pub fn router_max_frame_size(&self) -> u32 {
         self.router_max_frame_size
@@ -212,32 +218,86 @@ impl Peer {
         id
     }
 
+    /// Sends many deliveries as fast as credit and window allow, and takes what comes meanwhile.
+    #[track_caller]
+    pub fn send_many(
+        &mut self,
+        link: LinkId,
+        count: usize,
+        settled: bool,
+        mut message: impl FnMut(usize) -> Vec<u8>,
+    ) {
+        const BATCH: usize = 64;
+        for number in 0..count {
+            if number % BATCH == 0 {
+                self.flush();
+                while self.absorb(Duration::ZERO) {}
+            }
+            while self.link(link).credit == 0 {
+                self.flush();
+                assert!(self.absorb(PATIENCE), "no credit for delivery {number}");
+            }
+            self.queue_delivery(link, &message(number), settled);
+        }
+        self.flush();
+    }
+
+    /// Takes one frame, if one comes, and keeps no more of it than the peer's account. Tells whether one came;
+    /// an end fails the test.
+    #[track_caller]
+    pub fn absorb(&mut self, patience: Duration) -> bool {
+        let Some(frame) = self.poll(patience) else { return false };
+        assert!(!matches!(frame.name(), "detach" | "end" | "close"), "the router ends something: {frame:?}");
+        true
+    }
+
+    /// Takes frames, as `absorb` does, until `is_so` holds; `what` says what that is.
+    #[track_caller]
+    pub fn absorb_until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        while !is_so(self) {
+            assert!(self.absorb(PATIENCE), "it didn't come: {what}");
+        }
+    }
+
     /// Queues a whole delivery. The credit must be there; for the window it waits.
     #[track_caller]
     pub fn queue_delivery(&mut self, link: LinkId, message: &[u8], settled: bool) -> u32 {
+        self.queue_part(link, message, settled, false)
+    }
+
+    /// Sends a part of a delivery, in frames of the size that the router takes; `more` says whether this is its
+    /// last part. Whether it is the first is known. The credit must be there; for the window it waits.
+    #[track_caller]
+    pub fn send_part(&mut self, link: LinkId, part: &[u8], more: bool) -> u32 {
+        let id = self.queue_part(link, part, false, more);
+        self.flush();
+        id
+    }
+
+    #[track_caller]
+    fn queue_part(&mut self, link: LinkId, part: &[u8], settled: bool, more: bool) -> u32 {
         const HEADER_MAX: usize = 64;
         let piece = self.router_max_frame_size as usize - HEADER_MAX;
-        let id = self.session(link.channel).next_delivery_id;
+        let id = self.link(link).sending.unwrap_or(self.session(link.channel).next_delivery_id);
         let tag = id.to_be_bytes();
-        let mut rest = message;
-        let mut first = true;
+        let mut rest = part;
         loop {
             if self.session(link.channel).remote_incoming_window == 0 {
                 self.flush();
-                self.await_state("a window", |peer| peer.session(link.channel).remote_incoming_window > 0);
+                self.absorb_until("a window", |peer| peer.session(link.channel).remote_incoming_window > 0);
             }
-            let (part, left) = rest.split_at(rest.len().min(piece));
-            let more = !left.is_empty();
-            let transfer = if first {
+            let (now, later) = rest.split_at(rest.len().min(piece));
+            let more = more || !later.is_empty();
+            let transfer = if self.link(link).sending.is_none() {
                 first_transfer(link, id, &tag, settled, more)
             } else {
                 Transfer { handle: link.handle, more, ..Transfer::default() }
             };
-            self.queue(link.channel, Performative::Transfer(transfer), part);
-            if !more {
+            self.queue(link.channel, Performative::Transfer(transfer), now);
+            if later.is_empty() {
                 return id;
             }
-            (rest, first) = (left, false);
+            rest = later;
         }
     }
 

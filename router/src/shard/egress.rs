@@ -492,8 +492,13 @@ impl Core {
             return;
         };
         active.item.aborted = true;
-        let source = active.item.outgoing.source;
-        self.stop_streaming(&source, target);
+        let outgoing = active.item.outgoing;
+        let charged = std::mem::take(&mut active.item.charged);
+        if outgoing.source.settled && charged {
+            // Its sender hears nothing of it, so nothing else counts it out.
+            self.close_charge(target, &outgoing);
+        }
+        self.stop_streaming(&outgoing.source, target);
         self.pump(target);
     }
 
@@ -514,7 +519,10 @@ impl Core {
         let now = self.now;
         let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return };
         if let Some(active) = egress.active.as_mut().filter(|active| active.item.sequence == sequence) {
-            active.item.outgoing.source.settled = true;
+            if !std::mem::replace(&mut active.item.outgoing.source.settled, true) {
+                let delivery_id = active.delivery_id;
+                self.forget_sender_of(target, delivery_id);
+            }
             return;
         }
         let Some(item) = egress.find(sequence) else { return };
@@ -537,6 +545,16 @@ impl Core {
         });
         if let Some(sequence) = sequence {
             self.settle_item(target, sequence);
+        }
+    }
+
+    /// The sender of a delivery under way has settled it: what its receiver says of it concerns us alone.
+    fn forget_sender_of(&mut self, target: LinkKey, delivery_id: Serial) {
+        let Some(link) = self.links.get(target) else { return };
+        if let Some(slot) = self.connections.get_mut(link.connection)
+            && let Some(peer) = slot.engine.outgoing_mut(link.link.channel, delivery_id)
+        {
+            *peer = Peer::None;
         }
     }
 

@@ -75,7 +75,7 @@ impl Core {
         // A receiver that settles second waits for its sender, also where that one is gone or has settled
         // before: then we answer in its place.
         if !settled && other == Peer::None && state.is_some_and(DeliveryState::is_terminal) {
-            self.settle_orphan(end, state);
+            self.settle_towards_receiver(end, state);
         }
     }
 
@@ -176,9 +176,13 @@ impl Core {
 
     /// Settles a delivery towards its receiver, since its sender is gone or has settled it before.
     pub(super) fn settle_orphan(&mut self, out: &DeliveryRef, state: Option<&DeliveryState<'_>>) {
-        if self.settle_under_way(out.key, out.delivery_id) {
-            return;
+        if !self.settle_under_way(out.key, out.delivery_id) {
+            self.settle_towards_receiver(out, state);
         }
+    }
+
+    /// Settles a delivery towards its receiver.
+    fn settle_towards_receiver(&mut self, out: &DeliveryRef, state: Option<&DeliveryState<'_>>) {
         let Some(slot) = self.connections.get_mut(out.connection) else { return };
         if slot.engine.outgoing_mut(out.link.channel, out.delivery_id).is_none() {
             return;

@@ -7,8 +7,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod address;
+mod attach;
 mod channels;
+mod content;
 mod credit;
 mod flow;
 mod framing;
 mod idle;
+mod outcome;
+mod size;
+mod transfer;

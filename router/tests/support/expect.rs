@@ -147,8 +147,7 @@ impl Peer {
         assert!(detach.closed, "a link that can't go on is closed, not only detached (§2.6.5)");
         let error = detach.error.unwrap_or_else(|| panic!("a detach with {condition}, not without error"));
         assert_eq!(error.condition.0, condition, "{:?}", error.description);
-        let answer = Detach { handle: link.handle, closed: true, error: None };
-        self.send(link.channel, Performative::Detach(answer), &[]);
+        self.answer_detach(link);
         error.description.unwrap_or_default().to_owned()
     }
 

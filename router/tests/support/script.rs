@@ -112,6 +112,13 @@ impl Peer {
         assert!(answer.detach().closed && answer.detach().error.is_none(), "{answer:?}");
     }
 
+    /// Answers the router's detach.
+    #[track_caller]
+    pub fn answer_detach(&mut self, link: LinkId) {
+        let detach = Detach { handle: link.handle, closed: true, error: None };
+        self.send(link.channel, Performative::Detach(detach), &[]);
+    }
+
     /// Closes the connection and waits until the router has done so too.
     #[track_caller]
     pub fn close(mut self) {

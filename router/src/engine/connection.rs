@@ -69,8 +69,6 @@ pub struct Connection<D> {
     pub(super) names: [HashMap<Rc<str>, LinkRef>; 2],
     /// Sessions so far, for their generations.
     pub(super) sessions_begun: u32,
-    /// Whether the peer's bytes can't be split into frames any more.
-    framing_broken: bool,
     /// Sessions with something to flush.
     pub(super) dirty: SmallVec<[Channel; 4]>,
     started: Instant,
@@ -102,7 +100,6 @@ impl<D: Copy + Default> Connection<D> {
             channels: SparseMap::default(),
             names: [HashMap::new(), HashMap::new()],
             sessions_begun: 0,
-            framing_broken: false,
             dirty: SmallVec::new(),
             started: now,
             heard: now,
@@ -179,8 +176,15 @@ impl<D: Copy + Default> Connection<D> {
                 Ok(None) => return Progress { consumed: input.len() - before.len(), event: None },
                 Err(violation) => {
                     let event = self.answer_violation(violation, now, out);
-                    // Only the frame at fault is passed over; where that isn't possible, `Discard` takes all.
-                    rest = after_frame(before);
+                    // Only the frame at fault is passed over. Where it can't be told from what follows, the
+                    // peer's close can't be found either.
+                    rest = match split_frame(before, self.frame_max()) {
+                        Ok(Some((_, after))) => after,
+                        Ok(None) | Err(_) => {
+                            self.stage = Stage::Discard;
+                            &[]
+                        }
+                    };
                     if event.is_some() {
                         return Progress { consumed: input.len() - rest.len(), event };
                     }
@@ -307,11 +311,15 @@ impl<D: Copy + Default> Connection<D> {
         self.closing_since.get_or_insert(now);
     }
 
+    /// The largest frame that the peer may send now (§2.4.1, §2.7.1).
+    #[inline]
+    fn frame_max(&self) -> u32 {
+        if self.open_received { self.settings.max_frame_size } else { FRAME_BEFORE_OPEN_MAX }
+    }
+
     #[inline]
     fn recv_frame<'b>(&mut self, input: &'b [u8], now: Instant, out: &mut Output) -> Step<'b> {
-        let frame_max = if self.open_received { self.settings.max_frame_size } else { FRAME_BEFORE_OPEN_MAX };
-        let split = split_frame(input, frame_max).inspect_err(|_| self.framing_broken = true);
-        let Some((frame, rest)) = split? else { return Ok(None) };
+        let Some((frame, rest)) = split_frame(input, self.frame_max())? else { return Ok(None) };
         if frame.kind != FrameKind::Amqp {
             return Err(Violation::connection(
                 Condition::FRAMING_ERROR,
@@ -496,12 +504,8 @@ impl<D: Copy + Default> Connection<D> {
     ) -> Option<Event<'static>> {
         match violation {
             Violation::Connection(fault) => {
+                // What follows is discarded until the peer's close (§2.4.6), or until it takes too long.
                 self.send_close(Some(&fault), now, out);
-                // What follows isn't acted upon but for the peer's close, which can't be found where the framing
-                // is broken; then its closing the socket is waited for, or time.
-                if self.framing_broken {
-                    self.stage = Stage::Discard;
-                }
                 Some(Event::Closed(Cause::Ours(fault)))
             }
             Violation::Session(channel, fault) => self
@@ -627,14 +631,6 @@ impl<D: Copy + Default> Connection<D> {
 
 /// What a received piece led to, and the bytes behind it; `None`: the piece isn't complete yet.
 type Step<'b> = Result<Option<(Option<Event<'b>>, &'b [u8])>, Violation>;
-
-/// What follows the frame at the start of `input`, which was split off before.
-fn after_frame(input: &[u8]) -> &[u8] {
-    match split_frame(input, u32::MAX) {
-        Ok(Some((_, rest))) => rest,
-        Ok(None) | Err(_) => &[],
-    }
-}
 
 fn symbols(list: &'static [&'static str]) -> Symbols<'static> {
     if list.is_empty() { Symbols::None } else { Symbols::Slice(list) }

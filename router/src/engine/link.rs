@@ -69,6 +69,8 @@ pub struct Link {
     pub credit: u32,
     /// Whether the receiver asked to use or give up the credit at once.
     pub drain: bool,
+    /// As sender: credit that the receiver granted behind a drain that isn't answered yet.
+    pub credit_behind_drain: u32,
     /// Whether the peer asked for our flow state.
     pub echo: bool,
     /// What the sender says it has to send.
@@ -99,6 +101,7 @@ impl Link {
             delivery_count: Serial(0),
             credit: 0,
             drain: false,
+            credit_behind_drain: 0,
             echo: false,
             available: 0,
             snd_settle_mode: SenderSettleMode::Mixed,
@@ -121,17 +124,27 @@ impl Link {
     /// As sender: takes over what the receiver's flow says (§2.6.7).
     ///
     /// The credit is what the receiver granted beyond what we have sent since; a flow that crossed our
-    /// transfers may leave less than nothing, which means none.
+    /// transfers may leave less than nothing, which means none. A drain stays due until it is answered, also
+    /// if a flow without it follows at once: a receiver that waits for the answer waits for ever otherwise.
+    /// What that flow grants beyond the drained credit is kept for afterwards.
     pub(super) fn recv_receiver_flow(&mut self, flow: &Flow<'_>) {
         if let Some(granted) = flow.link_credit {
             // Without a delivery-count the receiver hasn't seen our attach yet: it counts from our initial
             // count, which is zero.
             let counted = Serial(flow.delivery_count.unwrap_or(0));
-            let sent_since = u32::try_from(self.delivery_count.distance_from(counted)).unwrap_or(0);
+            // Also a count ahead of ours is taken as it is: the receiver may count on a drain.
+            let sent_since = i64::from(self.delivery_count.distance_from(counted));
             // Serial numbers reach half-way round: a larger grant is as good as that.
-            self.credit = granted.min(i32::MAX as u32).saturating_sub(sent_since);
+            let credit = (i64::from(granted) - sent_since).clamp(0, i64::from(i32::MAX)) as u32;
+            if self.drain && !flow.drain {
+                self.credit_behind_drain = credit.saturating_sub(self.credit);
+                self.credit = self.credit.min(credit);
+            } else {
+                self.credit_behind_drain = 0;
+                self.credit = credit;
+            }
         }
-        self.drain = flow.drain;
+        self.drain |= flow.drain;
         self.echo |= flow.echo;
     }
 
@@ -156,6 +169,14 @@ impl Link {
         self.available = flow.available.unwrap_or(0);
         self.echo |= flow.echo;
         Ok(())
+    }
+
+    /// As sender, once a drain is answered: goes on with what was granted behind it. Tells whether that is
+    /// anything.
+    pub(super) fn end_drain(&mut self) -> bool {
+        self.drain = false;
+        self.credit = std::mem::take(&mut self.credit_behind_drain);
+        self.credit > 0
     }
 
     /// As sender, in answer to a drain: gives up the credit that is left.

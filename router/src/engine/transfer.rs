@@ -7,7 +7,7 @@
 use super::connection::Connection;
 use super::delivery::{Disposed, DisposedDelivery, NewDelivery, PendingDisposition, Sent, Unsettled};
 use super::event::{Arrived, Event, LinkRef};
-use super::link::{Credit, LinkState, Sending};
+use super::link::{Credit, Link, LinkState, Sending};
 use super::violation::Violation;
 use super::write;
 use crate::base::buffer::Output;
@@ -124,9 +124,10 @@ impl<D: Copy + Default> Connection<D> {
     /// As sender: answers the peer's flow, if it asked for an answer or for the end of its drain.
     ///
     /// `available` is what waits to be sent. A drain is answered, by giving up the credit that is left,
-    /// only when nothing waits that could still use it and no delivery is half sent.
-    pub fn answer_flow(&mut self, link: LinkRef, available: u32, out: &mut Output) {
-        let Some(state) = self.link_mut(link) else { return };
+    /// only when nothing waits that could still use it and no delivery is half sent. Returns whether there is
+    /// credit again, which the receiver had granted behind the drain.
+    pub fn answer_flow(&mut self, link: LinkRef, available: u32, out: &mut Output) -> bool {
+        let Some(state) = self.link_mut(link) else { return false };
         let drained = state.drain && state.sending.is_none() && (available == 0 || state.credit == 0);
         if drained {
             state.give_up_credit();
@@ -135,9 +136,7 @@ impl<D: Copy + Default> Connection<D> {
             state.echo = false;
             self.write_link_flow(link, available, out);
         }
-        if drained && let Some(state) = self.link_mut(link) {
-            state.drain = false;
-        }
+        drained && self.link_mut(link).is_some_and(Link::end_drain)
     }
 
     /// As sender: takes the right to send one delivery, if the link has credit and no delivery under way,

@@ -256,21 +256,28 @@ impl Core {
 
     /// Sends what waits on a link, as far as credit, window and output allow, but no more than its share.
     pub(super) fn pump(&mut self, key: LinkKey) {
-        let pumped = self.pump_items(key);
-        let Some(link) = self.links.get_mut(key) else { return };
-        let (connection, link_ref) = (link.connection, link.link);
-        let Some(egress) = link.egress_mut() else { return };
-        egress.shrink();
-        let available = egress.available();
-        if egress.retiring {
-            self.retired.push(key);
-        }
-        if let Some(slot) = self.connections.get_mut(connection) {
-            slot.engine.answer_flow(link_ref, available, &mut slot.out);
+        loop {
+            let pumped = self.pump_items(key);
+            let Some(link) = self.links.get_mut(key) else { return };
+            let (connection, link_ref) = (link.connection, link.link);
+            let Some(egress) = link.egress_mut() else { return };
+            egress.shrink();
+            let available = egress.available();
+            if egress.retiring {
+                self.retired.push(key);
+            }
+            let Some(slot) = self.connections.get_mut(connection) else { return };
+            let has_fresh_credit = slot.engine.answer_flow(link_ref, available, &mut slot.out);
             self.mark_dirty(connection);
-        }
-        if pumped == Pumped::Blocked {
-            self.block(key);
+            match pumped {
+                // Once more for what waits and may go behind a drain.
+                Pumped::Dry if has_fresh_credit && available > 0 => {}
+                Pumped::Dry => return,
+                Pumped::Blocked => {
+                    self.block(key);
+                    return;
+                }
+            }
         }
     }
 

@@ -105,7 +105,7 @@ impl Core {
         if settled {
             self.cut_short(end.key, end.delivery_id);
         } else if waits && answered {
-            self.settle_orphan(end, state);
+            self.settle_towards_receiver(end, state);
         }
     }
 
@@ -196,9 +196,13 @@ impl Core {
 
     /// Settles a delivery towards its receiver, since its sender is gone or has settled it before.
     pub(super) fn settle_orphan(&mut self, out: &DeliveryRef, state: Option<&DeliveryState<'_>>) {
-        if self.links.get(out.key).is_none() || self.settle_under_way(out.key, out.delivery_id) {
-            return;
+        if self.links.get(out.key).is_some() && !self.settle_under_way(out.key, out.delivery_id) {
+            self.settle_towards_receiver(out, state);
         }
+    }
+
+    /// Settles a delivery towards its receiver.
+    fn settle_towards_receiver(&mut self, out: &DeliveryRef, state: Option<&DeliveryState<'_>>) {
         let Some(slot) = self.connections.get_mut(out.connection) else { return };
         if slot.engine.outgoing_mut(out.link.channel, out.delivery_id).is_none() {
             return;

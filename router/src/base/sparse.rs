@@ -33,6 +33,19 @@ impl<V: Copy> SparseMap<V> {
         }
     }
 
+    /// How many numbers stand for something.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let sparse = self.sparse.as_ref().map_or(0, |sparse| sparse.len());
+        self.dense.iter().flatten().count() + sparse
+    }
+
+    /// Whether none does.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Makes `number` stand for `value`.
     pub fn insert(&mut self, number: u32, value: V) {
         if number < DENSE_MAX {

@@ -96,6 +96,11 @@ impl<D: Copy + Default> Connection<D> {
                 Some(LinkState::AttachSent) if known.channel == channel => {
                     return Ok((self.recv_attach_answer(known, attach), false));
                 }
+                // The answer to an attach that we have taken back meanwhile; the peer's detach follows it.
+                Some(LinkState::DetachSent) if known.channel == channel && self.awaits_attach(known) => {
+                    self.recv_late_attach_answer(known, &attach);
+                    return Ok((None, false));
+                }
                 // The name's earlier link is in the peer's way: it has been taken over (§2.6.1).
                 Some(LinkState::AttachReceived | LinkState::Attached | LinkState::AttachSent) => {
                     let fault =
@@ -132,7 +137,9 @@ impl<D: Copy + Default> Connection<D> {
         link.snd_settle_mode = attach.snd_settle_mode;
         link.rcv_settle_mode = attach.rcv_settle_mode;
         match link.role {
-            Role::Receiver => link.delivery_count = Serial(attach.initial_delivery_count.unwrap_or(0)),
+            Role::Receiver => {
+                link.recv_initial_delivery_count(Serial(attach.initial_delivery_count.unwrap_or(0)));
+            }
             Role::Sender => link.max_message_size = attach.max_message_size.unwrap_or(0),
         }
     }
@@ -144,6 +151,19 @@ impl<D: Copy + Default> Connection<D> {
         Self::take_over(link, &attach);
         link.state = LinkState::Attached;
         Some(Event::Attached { link: known, attach })
+    }
+
+    /// Whether we detached a link before the peer's attach for it came.
+    fn awaits_attach(&self, link: LinkRef) -> bool {
+        self.link(link).is_some_and(|link| link.remote_handle.is_none() && !link.detach_received)
+    }
+
+    fn recv_late_attach_answer(&mut self, known: LinkRef, attach: &Attach<'_>) {
+        let Some(session) = self.session_mut(known.channel) else { return };
+        session.handles.insert(attach.handle, known.handle);
+        if let Some(link) = session.link_mut(known.handle) {
+            link.remote_handle = Some(attach.handle);
+        }
     }
 
     /// Answers a peer's attach: the link is attached.
@@ -276,6 +296,7 @@ impl<D: Copy + Default> Connection<D> {
             Event::Detached { link: link_ref, user, closed: detach.closed, cause: Cause::Peer(detach.error) };
         if let Some(link) = self.link_mut(link_ref) {
             link.remote_handle = None;
+            link.detach_received = true;
         }
         if let Some(session) = self.session_mut(channel) {
             session.handles.remove(detach.handle);
@@ -317,7 +338,7 @@ impl<D: Copy + Default> Connection<D> {
         state.user = None;
         state.receiving = None;
         state.sending = None;
-        if state.remote_handle.is_none() {
+        if state.detach_received {
             self.forget_link(link);
         }
     }

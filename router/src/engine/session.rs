@@ -33,6 +33,8 @@ pub struct Session<D> {
     pub state: SessionState,
     /// The channel that the peer sends on, once its begin has come.
     pub remote_channel: Option<u16>,
+    /// Whether the peer's end has come: it says nothing more in this session.
+    pub end_received: bool,
     /// Windows and transfer-ids.
     pub flow: SessionFlow,
     /// The highest handle that the peer takes.
@@ -64,6 +66,7 @@ impl<D> Session<D> {
         Self {
             state,
             remote_channel: None,
+            end_received: false,
             flow,
             remote_handle_max: u32::MAX,
             links: Vec::new(),
@@ -317,7 +320,9 @@ impl<D: Copy + Default> Connection<D> {
             }
             Some(ours) => {
                 let channel = Channel(ours);
-                let ours = self.session(channel).filter(|session| session.remote_channel.is_none());
+                let ours = self
+                    .session(channel)
+                    .filter(|session| session.remote_channel.is_none() && !session.end_received);
                 if ours.is_none() {
                     return Err(Violation::connection(
                         Condition::INVALID_FIELD,
@@ -491,6 +496,7 @@ impl<D: Copy + Default> Connection<D> {
         // The session's memory goes with `forget_session`, which its user calls when it has dealt with the
         // session's links and deliveries.
         session.remote_channel = None;
+        session.end_received = true;
         self.send_end(channel, None, out);
         Ok(Some(Event::Ended { channel, cause: Cause::Peer(end.error) }))
     }
@@ -514,11 +520,11 @@ impl<D: Copy + Default> Connection<D> {
         true
     }
 
-    /// Drops what is left of a session after [`Event::Ended`]: its links and unsettled deliveries. Its
-    /// channel stays in use until both ends have been exchanged.
+    /// Drops what is left of a session after [`Event::Ended`] (or a `send_end` of our own): its links and
+    /// unsettled deliveries. Its channel stays in use until both ends have been exchanged.
     pub fn clear_session(&mut self, channel: Channel) {
         let Some(session) = self.session_mut(channel) else { return };
-        let answered = session.remote_channel.is_none();
+        let answered = session.end_received;
         let names: Vec<(Role, Rc<str>)> =
             session.links().map(|(_, link)| (link.role, link.name.clone())).collect();
         session.links.clear();

@@ -8,6 +8,7 @@ use super::violation::{Fault, Violation};
 use super::write;
 use crate::base::buffer::Output;
 use crate::base::id::{Channel, Key, Serial};
+use crate::base::limits::{LINKS_PER_SESSION_MAX, SENT_FRAME_MAX};
 use ringmain_codec::{
     Attach, Condition, Detach, ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode,
 };
@@ -21,6 +22,11 @@ fn opposite(role: Role) -> Role {
         Role::Receiver => Role::Sender,
     }
 }
+
+/// What an attach takes at the most beside its name, once all that can be left out is: frame header,
+/// descriptor, list header, the name's own header, handle, role, settle modes, two empty termini, unsettled,
+/// delivery-count and max-message-size. The codec writes less.
+const BARE_ATTACH_BYTES_MAX: usize = 96;
 
 /// What we say in an attach, beside the link's name, handle and role.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +80,7 @@ impl<D: Copy + Default> Connection<D> {
     ) -> Result<(Option<Event<'b>>, bool), Violation> {
         let Some(channel) = self.mapped(remote, "attach")? else { return Ok((None, false)) };
         let role = opposite(attach.role);
-        let handle_max = u32::try_from(crate::base::limits::LINKS_PER_SESSION_MAX - 1).unwrap_or(u32::MAX);
+        let handle_max = u32::try_from(LINKS_PER_SESSION_MAX - 1).unwrap_or(u32::MAX);
         if attach.handle > handle_max {
             return Err(Violation::connection(
                 Condition::FRAMING_ERROR,
@@ -115,6 +121,13 @@ impl<D: Copy + Default> Connection<D> {
                 Some(LinkState::DetachSent) | None => {}
             }
         }
+        if !self.fits_attach(attach.name) {
+            return Err(Violation::session(
+                channel,
+                Condition::FRAME_SIZE_TOO_SMALL,
+                "attach.name: an answer with a name of that length doesn't fit the peer's own max-frame-size",
+            ));
+        }
         let mut link = Link::new(attach.name.into(), role, LinkState::AttachReceived);
         Self::take_over(&mut link, &attach);
         let name = link.name.clone();
@@ -151,6 +164,11 @@ impl<D: Copy + Default> Connection<D> {
         Self::take_over(link, &attach);
         link.state = LinkState::Attached;
         Some(Event::Attached { link: known, attach })
+    }
+
+    /// Whether an attach with that name fits the peer's largest frame.
+    fn fits_attach(&self, name: &str) -> bool {
+        name.len() + BARE_ATTACH_BYTES_MAX <= self.peer.max_frame_size.min(SENT_FRAME_MAX) as usize
     }
 
     /// Whether we detached a link before the peer's attach for it came.
@@ -238,11 +256,11 @@ impl<D: Copy + Default> Connection<D> {
             target: attach.target.map(|_| Target::Node(TargetNode::default())),
             ..attach
         };
-        // A name that alone fills the peer's largest frame can't be answered at all.
-        let _ = write::amqp(out, link.channel.0, frame_max, &bare);
+        write::amqp(out, link.channel.0, frame_max, &bare).expect("the name's length was checked before");
     }
 
-    /// Attaches a link of ours. `None` if the session has no handle left, or the name is in use.
+    /// Attaches a link of ours. `None` if the session has no handle left, or the name is in use or doesn't
+    /// fit the peer's largest frame.
     pub fn send_attach(
         &mut self,
         channel: Channel,
@@ -251,7 +269,7 @@ impl<D: Copy + Default> Connection<D> {
         attachment: &Attachment<'_>,
         out: &mut Output,
     ) -> Option<LinkRef> {
-        if self.names_of(role).contains_key(name) {
+        if self.names_of(role).contains_key(name) || !self.fits_attach(name) {
             return None;
         }
         let mut link = Link::new(name.into(), role, LinkState::AttachSent);

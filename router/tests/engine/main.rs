@@ -6,5 +6,8 @@
 mod delivery;
 mod end;
 mod face_to_face;
+mod hostile;
 mod pair;
 mod seeds;
+#[path = "../support/wire.rs"]
+mod wire;

@@ -104,6 +104,13 @@ impl Egress {
         self.waiting + u32::from(self.active.is_some())
     }
 
+    /// The payload of all that waits or is half sent.
+    pub(super) fn payloads(&self) -> impl Iterator<Item = &Rc<Payload>> {
+        let active = self.active.iter().map(|active| &active.item);
+        let waiting = self.lanes.iter().flat_map(|(_, lane)| lane);
+        active.chain(waiting).flat_map(|item| &item.pieces).map(|piece| &piece.payload)
+    }
+
     pub(super) fn push(&mut self, item: Item) {
         let priority = item.outgoing.priority;
         let place = self.lanes.iter().position(|(lane, _)| *lane <= priority).unwrap_or(self.lanes.len());

@@ -1,7 +1,8 @@
 //! One end of a connection with a user that plays by the rules, and keeps its own books.
 
-use crate::delivery::{Delivery, Outcome, State};
+use crate::delivery::{Delivery, Outcome};
 use crate::seeds::trace;
+use crate::state::State;
 use ringmain::base::buffer::{BufferPool, Output};
 use ringmain::base::id::{Channel, Key, Serial};
 use ringmain::base::time::Instant;

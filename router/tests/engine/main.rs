@@ -8,6 +8,9 @@ mod end;
 mod face_to_face;
 mod hostile;
 mod pair;
+#[path = "../support/seeds.rs"]
 mod seeds;
+#[path = "../support/state.rs"]
+mod state;
 #[path = "../support/wire.rs"]
 mod wire;

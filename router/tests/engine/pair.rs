@@ -1,8 +1,8 @@
 //! Two ends face to face: the wire between them, the clock, and what they do next.
 
-use crate::delivery::State;
 use crate::end::{Book, End};
 use crate::seeds::trace;
+use crate::state::State;
 use ringmain::base::id::Channel;
 use ringmain::base::time::Instant;
 use ringmain::engine::settings::SaslPolicy;

@@ -12,10 +12,14 @@ impl Drop for Named {
 }
 
 /// Runs `test` once for each seed below `count`, or only for the one in `RINGMAIN_SEED`.
-pub fn for_seeds(name: &'static str, count: u64, mut test: impl FnMut(u64)) {
-    let only =
-        std::env::var("RINGMAIN_SEED").ok().map(|seed| seed.parse().expect("a number in RINGMAIN_SEED"));
-    let seeds = only.map_or(0..count, |seed: u64| seed..seed + 1);
+pub fn for_seeds(name: &'static str, count: u64, test: impl FnMut(u64)) {
+    for_each_seed_in(name, 0..count, test);
+}
+
+/// The same for a range of seeds.
+pub fn for_each_seed_in(name: &'static str, seeds: std::ops::Range<u64>, mut test: impl FnMut(u64)) {
+    let only = std::env::var("RINGMAIN_SEED").ok().map(|seed| seed.parse().expect("a number in RINGMAIN_SEED"));
+    let seeds = only.map_or(seeds, |seed: u64| seed..seed + 1);
     for seed in seeds {
         let _named = Named(name, seed);
         test(seed);

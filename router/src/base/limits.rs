@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | bytes before the peer's open | one frame of 512 bytes | 512 B a connection |
 //! | bytes of an incomplete frame | our max-frame-size | 16 KiB a connection by default, only while a frame is incomplete |
-//! | output waiting on a connection | [`OUTPUT_BACKLOG_MAX`], then its links wait and it isn't read | 1 MiB a stalled connection |
+//! | output waiting on a connection | [`OUTPUT_BACKLOG_MAX`], then its links wait; [`OUTPUT_ANSWERS_MAX`], then it isn't read | 2 MiB a stalled connection |
 //! | payload held for slow receivers | [`SESSION_BUFFER_BYTES`] a session, then its window is closed | 4 MiB a session that sends to them |
 //! | deliveries a sender may have open | its credit (`linkCapacity`, 250) | about 100 B each beside their payload |
 //! | links of a session | [`LINKS_PER_SESSION_MAX`] | about 0.5 KiB each |
@@ -29,9 +29,14 @@ pub const LARGE_CHUNKS_KEPT_MAX: usize = 64;
 /// The largest frame that we send, whatever the peer accepts: it must fit one buffer.
 pub const SENT_FRAME_MAX: u32 = 32 * 1024;
 
-/// Output waiting on a connection beyond which its links send nothing more, and the connection isn't
-/// read, until some of it has gone.
+/// Output waiting on a connection beyond which its links send nothing more until some of it has gone.
 pub const OUTPUT_BACKLOG_MAX: usize = 1024 * 1024;
+
+/// Output waiting on a connection beyond which the connection isn't read until some of it has gone.
+///
+/// Deliveries don't reach this, only answers to what the peer goes on sending: a receiver that takes its
+/// deliveries slowly is still heard, so that its empty frames keep it alive and its close is seen.
+pub const OUTPUT_ANSWERS_MAX: usize = 2 * OUTPUT_BACKLOG_MAX;
 
 /// Completions that a shard deals with before it sends what they led to.
 pub const COMPLETIONS_PER_TURN_MAX: usize = 256;

@@ -5,7 +5,9 @@ use super::mailbox::Message;
 use super::slots::{ListenerSettings, SharedSettings};
 use crate::base::buffer::Chunk;
 use crate::base::id::{ConnectionKey, ListenerId};
-use crate::base::limits::{CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, OUTPUT_BACKLOG_MAX};
+use crate::base::limits::{
+    CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, OUTPUT_ANSWERS_MAX, OUTPUT_BACKLOG_MAX,
+};
 use crate::base::time::Instant;
 use crate::engine::Fault;
 use crate::io::driver::{Chunks, Completion, Driver};
@@ -192,7 +194,7 @@ impl<D: Driver> Shard<D> {
                 slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect::<smallvec::SmallVec<[Chunk; 2]>>();
             self.driver.send(connection, chunks);
         }
-        if pending > OUTPUT_BACKLOG_MAX && !slot.paused {
+        if pending > OUTPUT_ANSWERS_MAX && !slot.paused {
             slot.paused = true;
             self.driver.pause_receiving(connection);
         }

@@ -10,7 +10,9 @@ mod hostile;
 mod pair;
 #[path = "../support/seeds.rs"]
 mod seeds;
+#[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/state.rs"]
 mod state;
+#[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/wire.rs"]
 mod wire;

@@ -8,7 +8,9 @@ use crate::wire::Watch;
 use ringmain::base::buffer::{BufferPool, Output};
 use ringmain::base::id::{Channel, Key, Serial};
 use ringmain::base::time::Instant;
-use ringmain::engine::{Arrived, Attachment, Cause, Connection, Disposed, Event, LinkRef, NewDelivery, Settings, Side};
+use ringmain::engine::{
+    Arrived, Attachment, Cause, Connection, Disposed, Event, LinkRef, NewDelivery, Settings, Side,
+};
 use ringmain::io::sim::SimPeer;
 use ringmain_codec::{ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -102,7 +104,12 @@ pub struct Client {
     pub closed: Option<String>,
     /// Whether the client is gone without a word.
     pub is_dead: bool,
-    pub container: String,
+    /// Whether it reads nothing for now. Its timers go on.
+    pub is_stalled: bool,
+    /// Whether it writes one byte at a time.
+    pub is_trickling: bool,
+    /// What it hasn't written yet, because it trickles.
+    unwritten: VecDeque<u8>,
     random: fastrand::Rng,
 }
 
@@ -126,7 +133,9 @@ impl Client {
             receivers: Vec::new(),
             closed: None,
             is_dead: false,
-            container: String::new(),
+            is_stalled: false,
+            is_trickling: false,
+            unwritten: VecDeque::new(),
             random: fastrand::Rng::with_seed(seed),
         }
     }
@@ -181,7 +190,7 @@ impl Client {
         if self.is_dead {
             return false;
         }
-        let bytes = self.peer.read_all();
+        let bytes = if self.is_stalled { Vec::new() } else { self.peer.read_all() };
         self.watch.take(&bytes, |channel, performative, payload| {
             trace!("  -> {} {channel} {performative:?} +{}", "client", payload.len());
         });
@@ -210,15 +219,33 @@ impl Client {
         if !bytes.is_empty() {
             has_worked = true;
             self.engine.spoke(now);
-            self.peer.write(&bytes);
+            self.unwritten.extend(bytes);
+        }
+        if !self.is_trickling {
+            self.write(usize::MAX);
         }
         has_worked
+    }
+
+    fn write(&mut self, most: usize) {
+        let count = self.unwritten.len().min(most);
+        if count > 0 {
+            let bytes: Vec<u8> = self.unwritten.drain(..count).collect();
+            self.peer.write(&bytes);
+        }
     }
 
     /// Lets the client's own timers run out.
     pub fn expire(&mut self, now: Instant) {
         if self.is_over() {
             return;
+        }
+        if self.is_trickling {
+            self.write(1);
+        }
+        if self.is_stalled {
+            // It would hear the router if it read.
+            self.engine.heard(now);
         }
         while self.engine.poll_timeout().is_some_and(|deadline| deadline <= now) {
             let event = self.engine.handle_timeout(now, &mut self.out);
@@ -229,7 +256,7 @@ impl Client {
     fn event(&mut self, event: Event<'_>) {
         trace!("{} <- {event:?}", self.name);
         match event {
-            Event::Opened(open) => self.container = open.container_id.to_owned(),
+            Event::Opened(open) => assert_eq!(open.container_id, "R"),
             Event::Begun(_) => self.is_begun = true,
             Event::AttachRequested { .. } => panic!("the router attaches nothing of its own"),
             Event::Attached { link, attach } => match attach.role.opposite() {
@@ -275,7 +302,10 @@ impl Client {
     }
 
     fn receiver_at(&mut self, link: LinkRef) -> &mut Receiver {
-        self.receivers.iter_mut().find(|receiver| receiver.link == Some(link)).expect("a receiver of that link")
+        self.receivers
+            .iter_mut()
+            .find(|receiver| receiver.link == Some(link))
+            .expect("a receiver of that link")
     }
 
     /// The connection is over.
@@ -287,14 +317,20 @@ impl Client {
     }
 
     fn links(&self) -> impl Iterator<Item = LinkRef> + '_ {
-        let senders = self.senders.iter().filter(|sender| !sender.is_detached).filter_map(|sender| sender.link);
-        let receivers =
-            self.receivers.iter().filter(|receiver| !receiver.is_detached).filter_map(|receiver| receiver.link);
+        let senders =
+            self.senders.iter().filter(|sender| !sender.is_detached).filter_map(|sender| sender.link);
+        let receivers = self
+            .receivers
+            .iter()
+            .filter(|receiver| !receiver.is_detached)
+            .filter_map(|receiver| receiver.link);
         senders.chain(receivers)
     }
 
     fn lose_link(&mut self, link: LinkRef) {
-        for sender in self.senders.iter_mut().filter(|sender| sender.link == Some(link) && !sender.is_detached) {
+        for sender in
+            self.senders.iter_mut().filter(|sender| sender.link == Some(link) && !sender.is_detached)
+        {
             sender.is_detached = true;
             sender.is_attached = false;
             sender.link = None;
@@ -501,7 +537,8 @@ impl Client {
     }
 
     fn decide(&mut self, link: LinkRef, id: Serial) {
-        let receiver = self.receivers.iter_mut().find(|receiver| receiver.link == Some(link)).expect("it is there");
+        let receiver =
+            self.receivers.iter_mut().find(|receiver| receiver.link == Some(link)).expect("it is there");
         let number = receiver.unsettled[&id.0];
         let state = match receiver.policy {
             Policy::Keep => return,
@@ -515,7 +552,8 @@ impl Client {
             },
         };
         receiver.told.insert(number, state.clone());
-        let settled = state.with(|state| self.engine.dispose_incoming(link, id, true, Some(state), &mut self.out));
+        let settled =
+            state.with(|state| self.engine.dispose_incoming(link, id, true, Some(state), &mut self.out));
         if settled {
             receiver.unsettled.remove(&id.0);
         }
@@ -552,7 +590,13 @@ impl Client {
                         let before = sender.fates.insert(number, Fate::Told(state.clone()));
                         assert_eq!(before, None, "{}: two outcomes for {number}", self.name);
                         let (channel, id) = (found.link.channel, found.delivery_id);
-                        self.engine.dispose_outgoing(channel, id, true, disposed.state.as_ref(), &mut self.out);
+                        self.engine.dispose_outgoing(
+                            channel,
+                            id,
+                            true,
+                            disposed.state.as_ref(),
+                            &mut self.out,
+                        );
                     }
                 }
                 Role::Sender => {

@@ -86,8 +86,12 @@ fn add_receiver(client: &mut Client, random: &mut fastrand::Rng) {
     let credit = [0, 1, 10, 1000][random.usize(0..4)];
     let policy = [Policy::Accept, Policy::Mixed, Policy::Keep][random.usize(0..3)];
     let receiver = client.receive_from(address, credit, policy);
-    let snd = [SenderSettleMode::Mixed, SenderSettleMode::Mixed, SenderSettleMode::Unsettled, SenderSettleMode::Settled]
-        [random.usize(0..4)];
+    let snd = [
+        SenderSettleMode::Mixed,
+        SenderSettleMode::Mixed,
+        SenderSettleMode::Unsettled,
+        SenderSettleMode::Settled,
+    ][random.usize(0..4)];
     let rcv = if random.u8(0..4) == 0 { ReceiverSettleMode::Second } else { ReceiverSettleMode::First };
     client.receivers[receiver].settle = (snd, rcv);
 }
@@ -142,7 +146,8 @@ pub fn check(world: &World, has_losses: bool) {
                 }
                 Some(Fate::Aborted | Fate::Lost) => {}
                 Some(Fate::Told(state)) => {
-                    let state = state.as_ref().unwrap_or_else(|| panic!("message {number}: settled without a state"));
+                    let state =
+                        state.as_ref().unwrap_or_else(|| panic!("message {number}: settled without a state"));
                     check_outcome(*number, state, receipt, is_multicast, has_losses);
                 }
             }
@@ -170,7 +175,11 @@ fn check_outcome(number: u64, state: &State, receipt: &Receipts, is_multicast: b
             // A receiver that wants everything settled says nothing.
             State::Accepted => {
                 let settled = receipt.came_settled == 1 && receipt.told.is_empty();
-                assert!(settled || receipt.told == [State::Accepted] || (has_losses && receipt.came == 0), "{}", describe());
+                assert!(
+                    settled || receipt.told == [State::Accepted] || (has_losses && receipt.came == 0),
+                    "{}",
+                    describe()
+                );
             }
             State::Rejected(_) => assert!(receipt.told.contains(state), "{}", describe()),
             State::Released | State::Modified(..) => {
@@ -227,7 +236,12 @@ fn every_delivery_is_accounted_for() {
         world.settle();
         finish(&mut world);
         check(&world, false);
-        total += world.clients.iter().flat_map(|client| &client.receivers).map(|receiver| receiver.got.len()).sum::<usize>();
+        total += world
+            .clients
+            .iter()
+            .flat_map(|client| &client.receivers)
+            .map(|receiver| receiver.got.len())
+            .sum::<usize>();
         world.close_all();
     });
     println!("{total} deliveries");

@@ -10,8 +10,10 @@ mod resets;
 #[path = "../support/seeds.rs"]
 mod seeds;
 mod slow;
+#[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/state.rs"]
 mod state;
+#[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/wire.rs"]
 mod wire;
 mod world;

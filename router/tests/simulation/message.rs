@@ -35,7 +35,9 @@ impl Message {
         let mut body = Vec::with_capacity(self.size + 16);
         body.extend(self.number.to_be_bytes());
         body.extend((self.size as u64).to_be_bytes());
-        body.extend((0..self.size).map(|at| (self.number.wrapping_mul(31) as usize + at * 7 + at / 251) as u8));
+        body.extend(
+            (0..self.size).map(|at| (self.number.wrapping_mul(31) as usize + at * 7 + at / 251) as u8),
+        );
         body
     }
 

@@ -24,7 +24,8 @@ fn message(number: u64, size: usize) -> Message {
 fn conversation(policy: Policy) -> World {
     let mut listener = listener();
     listener.engine.max_frame_size = 512;
-    let options = SimOptions { latency_max: Duration::from_micros(1), is_ragged: false, ..SimOptions::default() };
+    let options =
+        SimOptions { latency_max: Duration::from_micros(1), is_ragged: false, ..SimOptions::default() };
     let mut world = World::with_listener(1, options, listener);
     let settings = Settings { max_frame_size: 512, idle_timeout: None, ..Settings::default() };
     for _ in 0..3 {
@@ -33,7 +34,10 @@ fn conversation(policy: Policy) -> World {
     let victim = &mut world.clients[VICTIM];
     victim.receive_from("b", 10, policy);
     victim.receive_from("m/1", 10, policy);
-    victim.send_to(Some("a"), vec![message(1, 10), message(2, 500), Message { presettled: true, ..message(3, 10) }]);
+    victim.send_to(
+        Some("a"),
+        vec![message(1, 10), message(2, 500), Message { presettled: true, ..message(3, 10) }],
+    );
     let second = victim.send_to(Some("a"), vec![message(4, 10)]);
     victim.senders[second].settle = ReceiverSettleMode::Second;
     victim.send_to(None, vec![Message { to: Some("m/1".to_owned()), ..message(5, 10) }]);
@@ -82,7 +86,9 @@ fn resets_at_every_byte(name: &'static str, policy: Policy) {
     whole.settle();
     let (sent, received) =
         (whole.clients[VICTIM].peer.sent_total(), whole.clients[VICTIM].peer.received_total());
-    let came = |index: usize| whole.clients[index].receivers.iter().map(|receiver| receiver.got.len()).sum::<usize>();
+    let came = |index: usize| {
+        whole.clients[index].receivers.iter().map(|receiver| receiver.got.len()).sum::<usize>()
+    };
     assert_eq!([came(OTHER), came(VICTIM)], [6, 4], "the conversation takes place");
     assert!(sent > 1000 && received > 1000, "{sent} {received}");
     for_each_seed_in(name, 0..sent + received + 2, |at| {

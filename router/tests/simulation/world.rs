@@ -134,7 +134,12 @@ impl World {
                 client.closed
             );
         }
-        panic!("the world never comes to rest: {:?}, idle: {}, buffers {}", self.holdings(), self.network.is_idle(), self.network.buffers_held());
+        panic!(
+            "the world never comes to rest: {:?}, idle: {}, buffers {}",
+            self.holdings(),
+            self.network.is_idle(),
+            self.network.buffers_held()
+        );
     }
 
     /// Lets `time` pass in steps, with all timers on both sides.

@@ -18,7 +18,8 @@ pub fn for_seeds(name: &'static str, count: u64, test: impl FnMut(u64)) {
 
 /// The same for a range of seeds.
 pub fn for_each_seed_in(name: &'static str, seeds: std::ops::Range<u64>, mut test: impl FnMut(u64)) {
-    let only = std::env::var("RINGMAIN_SEED").ok().map(|seed| seed.parse().expect("a number in RINGMAIN_SEED"));
+    let only =
+        std::env::var("RINGMAIN_SEED").ok().map(|seed| seed.parse().expect("a number in RINGMAIN_SEED"));
     let seeds = only.map_or(seeds, |seed: u64| seed..seed + 1);
     for seed in seeds {
         let _named = Named(name, seed);

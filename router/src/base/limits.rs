@@ -34,19 +34,20 @@ pub const LARGE_CHUNKS_KEPT_MAX: usize = 64;
 /// The largest frame that we send, whatever the peer accepts: it must fit one buffer.
 pub const SENT_FRAME_MAX: u32 = 32 * 1024;
 
-/// Output waiting on a connection beyond which its links send nothing more, and the connection isn't
-/// read, until some of it has gone.
+/// Output waiting on a connection beyond which its links send nothing more until some of it has gone.
 pub const OUTPUT_BACKLOG_MAX: usize = 1024 * 1024;
+
+/// Output waiting on a connection beyond which the connection isn't read until some of it has gone.
+///
+/// Deliveries don't reach this, only answers to what the peer goes on sending: a receiver that takes its
+/// deliveries slowly is still heard, so that its empty frames keep it alive and its close is seen.
+pub const OUTPUT_ANSWERS_MAX: usize = 2 * OUTPUT_BACKLOG_MAX;
 
 /// Completions that a shard deals with before it sends what they led to.
 pub const COMPLETIONS_PER_TURN_MAX: usize = 256;
 
 /// Hand-offs that a shard takes from each other shard in one turn.
 pub const HAND_OFFS_PER_TURN_MAX: usize = 64;
-
-/// Output waiting on a connection beyond which it isn't read: more than its links leave behind, so that only
-/// answers reach it that the peer doesn't take.
-pub const OUTPUT_PAUSE: usize = 2 * OUTPUT_BACKLOG_MAX;
 
 /// Output waiting on a connection beyond which it is closed: its peer takes nothing while others have much
 /// to tell it.
@@ -105,6 +106,6 @@ const _: () = assert!(SENT_FRAME_MAX as usize <= LARGE_CHUNK_BYTES);
 const _: () = assert!(FRAME_BEFORE_OPEN_MAX as usize <= SMALL_CHUNK_BYTES);
 const _: () = assert!(DESCRIPTION_BYTES_MAX < FRAME_BEFORE_OPEN_MAX as usize);
 const _: () = assert!(MESSAGE_FRONT_BYTES_MAX < SESSION_BUFFER_BYTES);
-const _: () = assert!(OUTPUT_BACKLOG_MAX < OUTPUT_PAUSE && OUTPUT_PAUSE < OUTPUT_MAX);
+const _: () = assert!(OUTPUT_BACKLOG_MAX < OUTPUT_ANSWERS_MAX && OUTPUT_ANSWERS_MAX < OUTPUT_MAX);
 const _: () = assert!(CHUNKS_PER_SEND_MAX * LARGE_CHUNK_BYTES <= OUTPUT_BACKLOG_MAX);
 const _: () = assert!(SESSION_BUFFER_BYTES < HELD_BYTES_MAX);

@@ -12,6 +12,8 @@ const DENSE_MAX: u32 = 256;
 #[derive(Debug)]
 pub struct SparseMap<V> {
     dense: Vec<Option<V>>,
+    // Few connections need one, and a map takes six times the place of a pointer.
+    #[allow(clippy::box_collection)]
     sparse: Option<Box<HashMap<u32, V>>>,
 }
 
@@ -31,6 +33,19 @@ impl<V: Copy> SparseMap<V> {
         } else {
             self.sparse.as_ref()?.get(&number).copied()
         }
+    }
+
+    /// How many numbers stand for something.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let sparse = self.sparse.as_ref().map_or(0, |sparse| sparse.len());
+        self.dense.iter().flatten().count() + sparse
+    }
+
+    /// Whether none does.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Makes `number` stand for `value`.

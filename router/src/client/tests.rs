@@ -154,7 +154,7 @@ impl Peer {
         };
         if matches!(self.script, Script::Refuse) {
             let fault = Fault::new(Condition::NOT_FOUND, "nothing here");
-            self.connection.refuse_link(link, attach, &fault, &mut self.out);
+            self.connection.refuse_link(link, attach, &fault, &mut self.out).unwrap();
             return;
         }
         let attachment = Attachment {
@@ -167,7 +167,7 @@ impl Peer {
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size: 0,
         };
-        self.connection.accept_link(link, &attachment, &mut self.out);
+        self.connection.accept_link(link, &attachment, &mut self.out).unwrap();
         self.link = Some(link);
         if attach.role == Role::Sender && !matches!(self.script, Script::NoCredit) {
             self.connection.send_credit(link, 10, false, &mut self.out);

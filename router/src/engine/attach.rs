@@ -8,6 +8,7 @@ use super::violation::{Fault, Violation};
 use super::write;
 use crate::base::buffer::Output;
 use crate::base::id::{Channel, Key, Serial};
+use crate::base::limits::{LINKS_PER_SESSION_MAX, SENT_FRAME_MAX};
 use ringmain_codec::{
     Attach, Condition, Detach, ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode,
 };
@@ -21,6 +22,11 @@ fn opposite(role: Role) -> Role {
         Role::Receiver => Role::Sender,
     }
 }
+
+/// What an attach takes at the most beside its name, once all that can be left out is: frame header,
+/// descriptor, list header, the name's own header, handle, role, settle modes, two empty termini, unsettled,
+/// delivery-count and max-message-size. The codec writes less.
+const BARE_ATTACH_BYTES_MAX: usize = 96;
 
 /// What we say in an attach, beside the link's name, handle and role.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +80,7 @@ impl<D: Copy + Default> Connection<D> {
     ) -> Result<(Option<Event<'b>>, bool), Violation> {
         let Some(channel) = self.mapped(remote, "attach")? else { return Ok((None, false)) };
         let role = opposite(attach.role);
-        let handle_max = u32::try_from(crate::base::limits::LINKS_PER_SESSION_MAX - 1).unwrap_or(u32::MAX);
+        let handle_max = u32::try_from(LINKS_PER_SESSION_MAX - 1).unwrap_or(u32::MAX);
         if attach.handle > handle_max {
             return Err(Violation::connection(
                 Condition::FRAMING_ERROR,
@@ -96,6 +102,11 @@ impl<D: Copy + Default> Connection<D> {
                 Some(LinkState::AttachSent) if known.channel == channel => {
                     return Ok((self.recv_attach_answer(known, attach), false));
                 }
+                // The answer to an attach that we have taken back meanwhile; the peer's detach follows it.
+                Some(LinkState::DetachSent) if known.channel == channel && self.awaits_attach(known) => {
+                    self.recv_late_attach_answer(known, &attach);
+                    return Ok((None, false));
+                }
                 // The name's earlier link is in the peer's way: it has been taken over (§2.6.1).
                 Some(LinkState::AttachReceived | LinkState::Attached | LinkState::AttachSent) => {
                     let fault =
@@ -109,6 +120,13 @@ impl<D: Copy + Default> Connection<D> {
                 }
                 Some(LinkState::DetachSent) | None => {}
             }
+        }
+        if !self.fits_attach(attach.name) {
+            return Err(Violation::session(
+                channel,
+                Condition::FRAME_SIZE_TOO_SMALL,
+                "attach.name: an answer with a name of that length doesn't fit the peer's own max-frame-size",
+            ));
         }
         let mut link = Link::new(attach.name.into(), role, LinkState::AttachReceived);
         Self::take_over(&mut link, &attach);
@@ -132,7 +150,9 @@ impl<D: Copy + Default> Connection<D> {
         link.snd_settle_mode = attach.snd_settle_mode;
         link.rcv_settle_mode = attach.rcv_settle_mode;
         match link.role {
-            Role::Receiver => link.delivery_count = Serial(attach.initial_delivery_count.unwrap_or(0)),
+            Role::Receiver => {
+                link.recv_initial_delivery_count(Serial(attach.initial_delivery_count.unwrap_or(0)));
+            }
             Role::Sender => link.max_message_size = attach.max_message_size.unwrap_or(0),
         }
     }
@@ -144,6 +164,24 @@ impl<D: Copy + Default> Connection<D> {
         Self::take_over(link, &attach);
         link.state = LinkState::Attached;
         Some(Event::Attached { link: known, attach })
+    }
+
+    /// Whether an attach with that name fits the peer's largest frame.
+    fn fits_attach(&self, name: &str) -> bool {
+        name.len() + BARE_ATTACH_BYTES_MAX <= self.peer.max_frame_size.min(SENT_FRAME_MAX) as usize
+    }
+
+    /// Whether we detached a link before the peer's attach for it came.
+    fn awaits_attach(&self, link: LinkRef) -> bool {
+        self.link(link).is_some_and(|link| link.remote_handle.is_none() && !link.detach_received)
+    }
+
+    fn recv_late_attach_answer(&mut self, known: LinkRef, attach: &Attach<'_>) {
+        let Some(session) = self.session_mut(known.channel) else { return };
+        session.handles.insert(attach.handle, known.handle);
+        if let Some(link) = session.link_mut(known.handle) {
+            link.remote_handle = Some(attach.handle);
+        }
     }
 
     /// Answers a peer's attach: the link is attached.
@@ -237,15 +275,29 @@ impl<D: Copy + Default> Connection<D> {
             }),
             ..attach
         };
-        write::amqp(out, link.channel.0, frame_max, &addresses_only).map_err(|_| {
-            Fault::describe(
+        if write::amqp(out, link.channel.0, frame_max, &addresses_only).is_ok() {
+            return Ok(());
+        }
+        let is_dynamic = attach.source.is_some_and(|source| source.dynamic)
+            || matches!(attach.target, Some(Target::Node(node)) if node.dynamic);
+        if is_dynamic {
+            // The address that was made up is all that such a link is for.
+            return Err(Fault::describe(
                 Condition::FRAME_SIZE_TOO_SMALL,
                 format!("the answer to an attach doesn't fit the peer's max-frame-size, {frame_max} bytes"),
-            )
-        })
+            ));
+        }
+        let bare = Attach {
+            source: attach.source.map(|_| Source::default()),
+            target: attach.target.map(|_| Target::Node(TargetNode::default())),
+            ..attach
+        };
+        write::amqp(out, link.channel.0, frame_max, &bare).expect("the name's length was checked before");
+        Ok(())
     }
 
-    /// Attaches a link of ours. `None` if the session has no handle left, or the name is in use.
+    /// Attaches a link of ours. `None` if the session has no handle left, or the name is in use or doesn't
+    /// fit the peer's largest frame.
     pub fn send_attach(
         &mut self,
         channel: Channel,
@@ -254,7 +306,7 @@ impl<D: Copy + Default> Connection<D> {
         attachment: &Attachment<'_>,
         out: &mut Output,
     ) -> Option<LinkRef> {
-        if self.names_of(role).contains_key(name) {
+        if self.names_of(role).contains_key(name) || !self.fits_attach(name) {
             return None;
         }
         let mut link = Link::new(name.into(), role, LinkState::AttachSent);
@@ -302,6 +354,7 @@ impl<D: Copy + Default> Connection<D> {
             Event::Detached { link: link_ref, user, closed: detach.closed, cause: Cause::Peer(detach.error) };
         if let Some(link) = self.link_mut(link_ref) {
             link.remote_handle = None;
+            link.detach_received = true;
         }
         if let Some(session) = self.session_mut(channel) {
             session.handles.remove(detach.handle);
@@ -343,7 +396,7 @@ impl<D: Copy + Default> Connection<D> {
         state.user = None;
         state.receiving = None;
         state.sending = None;
-        if state.remote_handle.is_none() {
+        if state.detach_received {
             self.forget_link(link);
         }
     }

@@ -49,6 +49,21 @@ pub(super) struct Peer {
     idle_timeout: Option<Duration>,
 }
 
+/// What a connection holds, in numbers: all zero when its sessions have gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Holdings {
+    /// Sessions, also those whose end isn't answered yet.
+    pub sessions: usize,
+    /// Channels on which the peer may send.
+    pub channels: usize,
+    /// Links, also those whose detach isn't answered yet.
+    pub links: usize,
+    /// Names of links.
+    pub names: usize,
+    /// Deliveries that aren't settled, both ways.
+    pub unsettled: usize,
+}
+
 /// One end of an AMQP connection. `D` is what its user keeps with each unsettled delivery.
 #[derive(Debug)]
 pub struct Connection<D> {
@@ -620,6 +635,19 @@ impl<D: Copy + Default> Connection<D> {
         self.session(channel).map_or_else(Vec::new, |session| {
             session.links().map(|(handle, link)| (LinkRef { channel, handle }, link.user)).collect()
         })
+    }
+
+    /// How much it holds.
+    #[must_use]
+    pub fn holdings(&self) -> Holdings {
+        let sessions = || self.sessions.iter().flatten();
+        Holdings {
+            sessions: sessions().count(),
+            channels: self.channels.len(),
+            links: sessions().map(|session| session.links().count()).sum(),
+            names: self.names.iter().map(HashMap::len).sum(),
+            unsettled: sessions().map(|session| session.incoming.len() + session.outgoing.len()).sum(),
+        }
     }
 
     /// The largest frame that the peer takes.

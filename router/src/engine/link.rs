@@ -63,10 +63,15 @@ pub struct Link {
     pub state: LinkState,
     /// The peer's handle, once its attach has come.
     pub remote_handle: Option<u32>,
+    /// Whether the peer's detach has come: it says nothing more on this link.
+    pub detach_received: bool,
     /// The sender's delivery-count as we know it (§2.6.7).
     pub delivery_count: Serial,
     /// The link-credit that is left.
     pub credit: u32,
+    /// As receiver: the delivery-count up to which the sender may have been promised credit. Credit that was
+    /// lowered since may have been used before the sender heard of that (§2.6.10).
+    promised: Serial,
     /// Whether the receiver asked to use or give up the credit at once.
     pub drain: bool,
     /// As sender: credit that the receiver granted behind a drain that isn't answered yet.
@@ -98,8 +103,10 @@ impl Link {
             role,
             state,
             remote_handle: None,
+            detach_received: false,
             delivery_count: Serial(0),
             credit: 0,
+            promised: Serial(0),
             drain: false,
             credit_behind_drain: 0,
             echo: false,
@@ -114,7 +121,7 @@ impl Link {
         }
     }
 
-    /// Spends one credit, if there is one.
+    /// As sender: spends one credit, if there is one.
     pub(super) fn take_credit(&mut self) -> Option<Credit> {
         self.credit = self.credit.checked_sub(1)?;
         self.delivery_count = self.delivery_count.next();
@@ -156,15 +163,16 @@ impl Link {
     pub(super) fn recv_sender_flow(&mut self, link: LinkRef, flow: &Flow<'_>) -> Result<(), Violation> {
         if let Some(count) = flow.delivery_count {
             let advance = u32::try_from(Serial(count).distance_from(self.delivery_count)).unwrap_or(0);
-            let Some(left) = self.credit.checked_sub(advance) else {
+            let promised = u32::try_from(self.promised.distance_from(self.delivery_count)).unwrap_or(0);
+            if advance > promised {
                 return Err(Violation::link(
                     link,
                     Condition::TRANSFER_LIMIT_EXCEEDED,
                     format!("flow.delivery-count {count} is beyond the link-credit"),
                 ));
-            };
+            }
             self.delivery_count = self.delivery_count.plus(advance);
-            self.credit = left;
+            self.credit = self.credit.saturating_sub(advance);
         }
         self.available = flow.available.unwrap_or(0);
         self.echo |= flow.echo;
@@ -177,6 +185,35 @@ impl Link {
         self.drain = false;
         self.credit = std::mem::take(&mut self.credit_behind_drain);
         self.credit > 0
+    }
+
+    /// As receiver: takes over the sender's first delivery-count; what was promised before counts from there.
+    pub(super) fn recv_initial_delivery_count(&mut self, count: Serial) {
+        #[allow(clippy::cast_sign_loss)] // it never lies before the count
+        let promised = self.promised.distance_from(self.delivery_count) as u32;
+        self.delivery_count = count;
+        self.promised = count.plus(promised);
+    }
+
+    /// As receiver: sets the credit that the sender has from now on. What it was promised before stays
+    /// promised, since it may use that until it has heard of a lower one.
+    pub(super) fn promise(&mut self, credit: u32) {
+        // Serial numbers reach half-way round: a larger promise is as good as that.
+        self.credit = credit.min(i32::MAX as u32);
+        let promised = self.delivery_count.plus(self.credit);
+        if promised > self.promised {
+            self.promised = promised;
+        }
+    }
+
+    /// As receiver: counts a delivery of the sender; `false` if it was never promised credit for it.
+    fn recv_delivery(&mut self) -> bool {
+        let promised = self.delivery_count < self.promised;
+        if promised {
+            self.delivery_count = self.delivery_count.next();
+            self.credit = self.credit.saturating_sub(1);
+        }
+        promised
     }
 
     /// As sender, in answer to a drain: gives up the credit that is left.
@@ -242,13 +279,13 @@ impl Link {
             Some(tag) if tag.len() > 32 => return invalid("transfer.delivery-tag is longer than 32 bytes"),
             Some(_) => {}
         }
-        let Some(Credit(())) = self.take_credit() else {
+        if !self.recv_delivery() {
             return Err(Violation::link(
                 link,
                 Condition::TRANSFER_LIMIT_EXCEEDED,
                 format!("a delivery beyond the link-credit, delivery-count {}", self.delivery_count),
             ));
-        };
+        }
         Ok(Receiving {
             delivery_id: Serial(transfer.delivery_id.unwrap_or(0)),
             settled: false,

@@ -22,7 +22,7 @@ pub mod violation;
 mod write;
 
 pub use attach::Attachment;
-pub use connection::Connection;
+pub use connection::{Connection, Holdings};
 pub use delivery::{Disposed, DisposedDelivery, KeptState, NewDelivery, Sent, Unsettled};
 pub use event::{Arrived, Cause, Event, LinkRef, Progress};
 pub use link::Credit;

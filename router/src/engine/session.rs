@@ -33,10 +33,10 @@ pub struct Session<D> {
     pub state: SessionState,
     /// Tells it from earlier sessions on the same channel.
     pub generation: u32,
-    /// Whether the peer has ended it.
-    pub ended_by_peer: bool,
     /// The channel that the peer sends on, once its begin has come.
     pub remote_channel: Option<u16>,
+    /// Whether the peer's end has come: it says nothing more in this session.
+    pub end_received: bool,
     /// Windows and transfer-ids.
     pub flow: SessionFlow,
     /// The highest handle that the peer takes.
@@ -68,8 +68,8 @@ impl<D> Session<D> {
         Self {
             state,
             generation,
-            ended_by_peer: false,
             remote_channel: None,
+            end_received: false,
             flow,
             remote_handle_max: u32::MAX,
             links: Vec::new(),
@@ -344,7 +344,9 @@ impl<D: Copy + Default> Connection<D> {
             }
             Some(ours) => {
                 let channel = Channel(ours);
-                let ours = self.session(channel).filter(|session| session.remote_channel.is_none());
+                let ours = self
+                    .session(channel)
+                    .filter(|session| session.remote_channel.is_none() && !session.end_received);
                 if ours.is_none() {
                     return Err(Violation::connection(
                         Condition::INVALID_FIELD,
@@ -520,7 +522,7 @@ impl<D: Copy + Default> Connection<D> {
         }
         // The session's memory goes with `forget_session`, which its user calls when it has dealt with the
         // session's links and deliveries.
-        session.ended_by_peer = true;
+        session.end_received = true;
         self.send_end(channel, None, out);
         Ok(Some(Event::Ended { channel, cause: Cause::Peer(end.error) }))
     }
@@ -544,11 +546,11 @@ impl<D: Copy + Default> Connection<D> {
         true
     }
 
-    /// Drops what is left of a session after [`Event::Ended`]: its links and unsettled deliveries. Its
-    /// channel stays in use until both ends have been exchanged.
+    /// Drops what is left of a session after [`Event::Ended`] (or a `send_end` of our own): its links and
+    /// unsettled deliveries. Its channel stays in use until both ends have been exchanged.
     pub fn clear_session(&mut self, channel: Channel) {
         let Some(session) = self.session_mut(channel) else { return };
-        let ended_by_peer = session.ended_by_peer;
+        let ended_by_peer = session.end_received;
         let names: Vec<(Role, Rc<str>)> =
             session.links().map(|(_, link)| (link.role, link.name.clone())).collect();
         session.links.clear();

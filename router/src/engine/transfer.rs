@@ -115,7 +115,7 @@ impl<D: Copy + Default> Connection<D> {
     /// As receiver: sets the credit that the sender has from now on, and tells it.
     pub fn send_credit(&mut self, link: LinkRef, credit: u32, drain: bool, out: &mut Output) {
         if let Some(link) = self.link_mut(link) {
-            link.credit = credit;
+            link.promise(credit);
             link.drain = drain;
         }
         self.write_link_flow(link, 0, out);
@@ -207,7 +207,9 @@ impl<D: Copy + Default> Connection<D> {
             }
             let Some(state) = session.link_mut(link.handle) else { return sent };
             let Some(sending) = &mut state.sending else { return sent };
-            if payload.is_empty() && more {
+            // The first frame goes even if it is empty: deliveries must come in the order of their numbers,
+            // and another link may begin one before there is more of this.
+            if payload.is_empty() && more && sending.started {
                 return Sent { complete: true, ..sent };
             }
             let transfer = frame(link, sending, more);

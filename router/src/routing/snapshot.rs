@@ -93,7 +93,7 @@ impl Snapshot {
         if consumers.is_empty() {
             self.consumers.remove(key);
         } else {
-            self.consumers.insert(key.into(), consumers);
+            self.consumers.insert(key, consumers);
         }
     }
 }

@@ -49,9 +49,11 @@ use crate::routing::{AddressTable, Snapshot};
 use fan_out::FanOut;
 use links::RouterLink;
 use mailbox::Report;
+use queue::Egress;
 use slots::Slot;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What is kept with an unsettled delivery: where its other end is.
@@ -111,6 +113,27 @@ pub struct ShardCounters {
     pub released: u64,
     /// Outcomes told to senders.
     pub modified: u64,
+}
+
+/// What a shard holds, in numbers: all zero when nobody is connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardHoldings {
+    /// Connections.
+    pub connections: usize,
+    /// Links that it knows what to do with.
+    pub links: usize,
+    /// Addresses that a link uses.
+    pub addresses: usize,
+    /// Deliveries with several copies that aren't settled.
+    pub fan_outs: usize,
+    /// Deliveries that wait in the queues of outgoing links, or are half sent.
+    pub waiting: usize,
+    /// The payload of those.
+    pub waiting_bytes: usize,
+    /// Output of connections that wasn't given to the driver yet.
+    pub output_bytes: usize,
+    /// Frames of which not all has come.
+    pub partial_bytes: usize,
 }
 
 /// All of a shard but its driver.
@@ -192,6 +215,26 @@ impl Core {
         {
             slot.dirty = true;
             self.dirty.push(key);
+        }
+    }
+
+    /// What the shard holds now. It looks at everything: for tests and management, not for each turn.
+    #[must_use]
+    pub fn holdings(&self) -> ShardHoldings {
+        let queues = || self.links.iter().filter_map(|(_, link)| link.egress());
+        // Payload that several copies share is there once.
+        let payloads: HashMap<*const _, usize> =
+            queues().flat_map(Egress::payloads).map(|held| (Rc::as_ptr(held), held.bytes.len())).collect();
+        let slots = || self.connections.iter().map(|(_, slot)| slot);
+        ShardHoldings {
+            connections: self.connections.len(),
+            links: self.links.len(),
+            addresses: self.addresses.len(),
+            fan_outs: self.fan_outs.len(),
+            waiting: queues().map(|queue| queue.available() as usize).sum(),
+            waiting_bytes: payloads.values().sum(),
+            output_bytes: slots().map(|slot| slot.out.pending()).sum(),
+            partial_bytes: slots().map(|slot| slot.partial.len()).sum(),
         }
     }
 

@@ -1,11 +1,12 @@
 //! The queue of an outgoing link: what waits there, and what is on its way.
 
 use super::forward::Outgoing;
-use super::payload::{Charge, Piece};
+use super::payload::{Charge, Payload, Piece};
 use crate::base::id::Serial;
 use crate::base::time::Instant;
 use ringmain_codec::SenderSettleMode;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// A delivery that waits, or of which not all has gone.
 pub(super) struct Item {
@@ -88,6 +89,13 @@ impl Egress {
     /// Deliveries that wait for the receiver, as a flow tells them.
     pub fn available(&self) -> u32 {
         self.waiting + u32::from(self.active.is_some())
+    }
+
+    /// The payload of all that waits or is half sent.
+    pub(super) fn payloads(&self) -> impl Iterator<Item = &Rc<Payload>> {
+        let active = self.active.iter().map(|active| &active.item);
+        let waiting = self.lanes.iter().flat_map(|(_, lane)| lane);
+        active.chain(waiting).flat_map(|item| &item.pieces).map(|piece| &piece.payload)
     }
 
     pub(super) fn push(&mut self, item: Item) {

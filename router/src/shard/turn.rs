@@ -8,8 +8,8 @@ use super::slots::{ListenerSettings, Origin, SharedSettings};
 use crate::base::buffer::Chunk;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
-    CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_BACKLOG_MAX,
-    OUTPUT_MAX, OUTPUT_PAUSE,
+    CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX,
+    OUTPUT_BACKLOG_MAX, OUTPUT_MAX,
 };
 use crate::base::time::Instant;
 use crate::engine::Fault;
@@ -403,7 +403,7 @@ impl<D: Driver> Shard<D> {
             self.driver.send(connection, chunks);
         }
         let was_read = !slot.paused && !slot.over_budget;
-        slot.paused |= pending > OUTPUT_PAUSE;
+        slot.paused |= pending > OUTPUT_ANSWERS_MAX;
         if self.core.held_bytes > HELD_BYTES_MAX && slot.held_bytes > 0 && !slot.over_budget {
             slot.over_budget = true;
             self.core.over_budget.push(connection);

@@ -74,7 +74,7 @@ pub const PIECE_OVERHEAD_BYTES: usize = 192;
 pub const SESSION_WINDOW_FRAMES_MIN: u32 = 8;
 
 /// Deliveries that a receiver may leave unsettled on one link; it gets no more until it settles some.
-pub const UNSETTLED_PER_LINK_MAX: u32 = 65_536;
+pub const UNSETTLED_PER_LINK_MAX: u32 = 1 << 20;
 
 /// Settled deliveries that may wait for one receiver, in times its link's capacity.
 pub const WAITING_SETTLED_CAPACITIES_MAX: u32 = 4;

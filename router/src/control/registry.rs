@@ -7,8 +7,8 @@
 use crate::base::id::ShardId;
 use crate::io::uring::UringDriver;
 use crate::rcu::Publisher;
-use crate::routing::Snapshot;
-use crate::shard::mailbox::{Mailbox, Message, Report};
+use crate::routing::{Consumer, Snapshot};
+use crate::shard::mailbox::{Change, Mailbox, Message, Report};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
@@ -71,8 +71,8 @@ impl Registry {
     fn publish(&mut self, batch: &mut Vec<Report>) {
         let mut keys: Vec<Arc<str>> = Vec::new();
         for report in batch.drain(..) {
-            for (key, receivers) in report.changes {
-                self.snapshot.set_consumers(&key, report.shard, receivers);
+            for Change { key, receivers, destinations } in report.changes {
+                self.snapshot.set_consumer(&key, Consumer { shard: report.shard, receivers, destinations });
                 keys.push(key.into());
             }
             if let Some(untold) = self.untold.get_mut(usize::from(report.shard.0)) {

@@ -94,6 +94,8 @@ pub struct Connection<D> {
     open_properties: Box<[u8]>,
     /// Whether nothing but a close may be written any more.
     silent: bool,
+    /// Whether the end was told.
+    is_end_told: bool,
     /// Whether the peer has had its time: the socket goes now, whatever is still to be sent.
     given_up: bool,
 }
@@ -122,6 +124,7 @@ impl<D: Copy + Default> Connection<D> {
             closing_since: None,
             open_properties: Box::default(),
             silent: false,
+            is_end_told: false,
             given_up: false,
         };
         match (side, connection.settings.sasl) {
@@ -370,7 +373,10 @@ impl<D: Copy + Default> Connection<D> {
             }
             Performative::Detach(detach) => self.recv_detach(frame.channel, &detach, out)?,
             Performative::End(end) => self.recv_end(frame.channel, &end, out)?,
-            Performative::Close(close) => Some(self.recv_close(&close, now, out)),
+            Performative::Close(close) => {
+                let event = self.recv_close(&close, now, out);
+                (!self.is_end_told).then_some(event)
+            }
         };
         Ok(Some((event, rest)))
     }
@@ -518,9 +524,14 @@ impl<D: Copy + Default> Connection<D> {
         out: &mut Output,
     ) -> Option<Event<'static>> {
         match violation {
+            // What comes behind a close isn't acted upon, whatever is wrong with it.
+            Violation::Connection(_) | Violation::Session(..) | Violation::Link(..) if self.close_sent => {
+                None
+            }
             Violation::Connection(fault) => {
                 // What follows is discarded until the peer's close (§2.4.6), or until it takes too long.
                 self.send_close(Some(&fault), now, out);
+                self.is_end_told = true;
                 Some(Event::Closed(Cause::Ours(fault)))
             }
             Violation::Session(channel, fault) => self

@@ -49,6 +49,8 @@ pub struct Disposed<'b> {
     pub role: Role,
     /// Whether the peer has settled them.
     pub settled: bool,
+    /// The disposition's hint of that name.
+    pub batchable: bool,
     /// Their state; `None` changes nothing.
     pub state: Option<DeliveryState<'b>>,
     /// The next number to look at; `None` once all were looked at.
@@ -135,21 +137,28 @@ pub struct PendingDisposition {
     first: Serial,
     last: Serial,
     settled: bool,
+    batchable: bool,
     state: KeptState,
 }
 
 impl PendingDisposition {
     /// The disposition of one delivery, if it can be kept.
     #[must_use]
-    pub fn new(delivery_id: Serial, settled: bool, state: Option<&DeliveryState<'_>>) -> Option<Self> {
+    pub fn new(
+        delivery_id: Serial,
+        settled: bool,
+        batchable: bool,
+        state: Option<&DeliveryState<'_>>,
+    ) -> Option<Self> {
         let state = KeptState::keep(state).filter(KeptState::fits_any_frame)?;
-        Some(Self { first: delivery_id, last: delivery_id, settled, state })
+        Some(Self { first: delivery_id, last: delivery_id, settled, batchable, state })
     }
 
     /// Takes `next` in, if it says the same of the delivery that follows.
     pub fn extend(&mut self, next: &Self) -> bool {
-        let continues =
-            next.first == self.last.next() && next.settled == self.settled && next.state == self.state;
+        let says_the_same =
+            next.settled == self.settled && next.batchable == self.batchable && next.state == self.state;
+        let continues = next.first == self.last.next() && says_the_same;
         if continues {
             self.last = next.last;
         }
@@ -165,7 +174,7 @@ impl PendingDisposition {
             last: (self.last != self.first).then_some(self.last.0),
             settled: self.settled,
             state: self.state.state(),
-            batchable: false,
+            batchable: self.batchable,
         }
     }
 }
@@ -176,13 +185,15 @@ mod tests {
 
     #[test]
     fn a_range_grows_only_by_the_next_delivery_with_the_same_outcome() {
-        let one =
-            |id, state: &DeliveryState<'_>| PendingDisposition::new(Serial(id), true, Some(state)).unwrap();
+        let one = |id, state: &DeliveryState<'_>| {
+            PendingDisposition::new(Serial(id), true, false, Some(state)).unwrap()
+        };
         let mut range = one(u32::MAX, &DeliveryState::Accepted);
         assert!(range.extend(&one(0, &DeliveryState::Accepted)), "the numbers wrap");
         assert!(!range.extend(&one(2, &DeliveryState::Accepted)), "a gap");
         assert!(!range.extend(&one(1, &DeliveryState::Released)));
-        let unsettled = PendingDisposition::new(Serial(1), false, Some(&DeliveryState::Accepted)).unwrap();
+        let unsettled =
+            PendingDisposition::new(Serial(1), false, false, Some(&DeliveryState::Accepted)).unwrap();
         assert!(!range.extend(&unsettled));
         assert_eq!(range.first, Serial(u32::MAX));
         assert_eq!(range.last, Serial(0));

@@ -171,8 +171,10 @@ mod tests {
         }
         assert!(!session.recv_transfer(), "beyond the window");
         session.release(16_000);
+        assert!(!session.wants_refresh(), "room for one frame isn't worth a flow");
+        session.release(16_000 * (whole / 4) as usize);
         assert!(session.wants_refresh());
-        assert!(session.send_flow().incoming_window < whole / 10);
+        assert!(session.send_flow().incoming_window < whole / 3);
         session.release(16_000 * whole as usize);
         assert_eq!(session.send_flow().incoming_window, whole);
     }

@@ -252,13 +252,26 @@ impl<D: Copy + Default> Connection<D> {
     }
 
     /// Tells the sender of a delivery its state, and settles it, or (where the link's receiver settles
-    /// second, §2.7.3) leaves that to the sender. Returns whether it is settled now. Plain states are put together in ranges and go with the
-    /// next flush.
+    /// second, §2.7.3) leaves that to the sender. Returns whether it is settled now. States that are the same
+    /// are put together in ranges and go with the next flush.
     pub fn dispose_incoming(
         &mut self,
         link: LinkRef,
         delivery_id: Serial,
         settled: bool,
+        state: Option<&DeliveryState<'_>>,
+        out: &mut Output,
+    ) -> bool {
+        self.dispose_incoming_hinting(link, delivery_id, settled, false, state, out)
+    }
+
+    /// The same with the disposition's hint `batchable`.
+    pub fn dispose_incoming_hinting(
+        &mut self,
+        link: LinkRef,
+        delivery_id: Serial,
+        settled: bool,
+        batchable: bool,
         state: Option<&DeliveryState<'_>>,
         out: &mut Output,
     ) -> bool {
@@ -272,7 +285,8 @@ impl<D: Copy + Default> Connection<D> {
             session.incoming.get(delivery_id).is_some()
         };
         if known {
-            self.dispose(link.channel, Role::Receiver, delivery_id, settled, state, out);
+            let pending = (delivery_id, settled, batchable);
+            self.dispose(link.channel, Role::Receiver, pending, state, out);
         }
         known && settled
     }
@@ -293,7 +307,7 @@ impl<D: Copy + Default> Connection<D> {
             session.outgoing.get(delivery_id).is_some()
         };
         if known {
-            self.dispose(channel, Role::Sender, delivery_id, settled, state, out);
+            self.dispose(channel, Role::Sender, (delivery_id, settled, false), state, out);
         }
     }
 
@@ -301,8 +315,7 @@ impl<D: Copy + Default> Connection<D> {
         &mut self,
         channel: Channel,
         role: Role,
-        delivery_id: Serial,
-        settled: bool,
+        (delivery_id, settled, batchable): (Serial, bool, bool),
         state: Option<&DeliveryState<'_>>,
         out: &mut Output,
     ) {
@@ -315,7 +328,7 @@ impl<D: Copy + Default> Connection<D> {
             Role::Receiver => &mut session.pending_as_receiver,
             Role::Sender => &mut session.pending_as_sender,
         };
-        let next = PendingDisposition::new(delivery_id, settled, state);
+        let next = PendingDisposition::new(delivery_id, settled, batchable, state);
         let extended = match (&mut *slot, &next) {
             (Some(pending), Some(next)) => pending.extend(next),
             (Some(_) | None, Some(_) | None) => false,
@@ -328,14 +341,8 @@ impl<D: Copy + Default> Connection<D> {
             self.mark_dirty(channel);
             return;
         }
-        let disposition = Disposition {
-            role,
-            first: delivery_id.0,
-            last: None,
-            settled,
-            state: state.copied(),
-            batchable: false,
-        };
+        let disposition =
+            Disposition { role, first: delivery_id.0, last: None, settled, state: state.copied(), batchable };
         // Data that are too large for the peer's largest frame are left out, so that the outcome gets there.
         for shorter in [state.copied(), state.map(without_data), state.and_then(kind_only)] {
             if write::amqp(out, channel.0, frame_max, &Disposition { state: shorter, ..disposition }).is_ok()
@@ -360,6 +367,7 @@ impl<D: Copy + Default> Connection<D> {
             channel,
             role: disposition.role,
             settled: disposition.settled,
+            batchable: disposition.batchable,
             state: disposition.state,
             next: Some(first),
             last: disposition.last.map_or(first, Serial),

@@ -29,8 +29,19 @@ pub struct AddressSettings {
     pub priority: Option<u8>,
 }
 
-/// The shards with receivers of an address, and how many each has.
-pub type Consumers = SmallVec<[(ShardId, u32); 2]>;
+/// A shard with receivers of an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Consumer {
+    /// The shard.
+    pub shard: ShardId,
+    /// How many receivers it has.
+    pub receivers: u32,
+    /// How many of them count as destinations, for which senders get credit.
+    pub destinations: u32,
+}
+
+/// The shards with receivers of an address.
+pub type Consumers = SmallVec<[Consumer; 1]>;
 
 /// The router's id, the configuration of addresses, and who consumes which, as all shards see it.
 ///
@@ -79,16 +90,16 @@ impl Snapshot {
 
     /// The shards with receivers of the address of that key.
     #[must_use]
-    pub fn consumers(&self, key: &str) -> &[(ShardId, u32)] {
+    pub fn consumers(&self, key: &str) -> &[Consumer] {
         self.consumers.get(key).map_or(&[], |consumers| consumers.as_slice())
     }
 
-    /// Notes how many receivers a shard has of the address of that key.
-    pub fn set_consumers(&mut self, key: &str, shard: ShardId, count: u32) {
+    /// Notes what receivers a shard has of the address of that key.
+    pub fn set_consumer(&mut self, key: &str, consumer: Consumer) {
         let mut consumers = self.consumers.get(key).cloned().unwrap_or_default();
-        consumers.retain(|(other, _)| *other != shard);
-        if count > 0 {
-            consumers.push((shard, count));
+        consumers.retain(|other| other.shard != consumer.shard);
+        if consumer.receivers > 0 {
+            consumers.push(consumer);
         }
         if consumers.is_empty() {
             self.consumers.remove(key);

@@ -20,8 +20,6 @@ pub struct LocalAddress {
     pub destinations: usize,
     /// The other shards with receivers, and the links to them.
     pub remotes: SmallVec<[Remote; 1]>,
-    /// How many of those count as destinations.
-    pub remote_destinations: usize,
     /// Whether other shards' receivers matter here: something here sends to it.
     pub wants_remotes: bool,
     /// The links that send to it.
@@ -35,6 +33,12 @@ impl LocalAddress {
     #[must_use]
     pub fn key(&self) -> &str {
         &self.name
+    }
+
+    /// Whether senders here get credit for receivers of other shards.
+    #[must_use]
+    pub fn has_remote_destinations(&self) -> bool {
+        self.remotes.iter().any(|remote| remote.destinations > 0)
     }
 
     fn is_unused(&self) -> bool {
@@ -57,6 +61,8 @@ pub struct Remote {
     pub link: LinkKey,
     /// How many receivers it has.
     pub receivers: u32,
+    /// How many of them count as destinations.
+    pub destinations: u32,
 }
 
 /// How a link uses an address.
@@ -134,7 +140,6 @@ impl AddressTable {
             receivers: Vec::new(),
             destinations: 0,
             remotes: SmallVec::new(),
-            remote_destinations: 0,
             wants_remotes: false,
             senders: Vec::new(),
             turn: 0,

@@ -47,9 +47,13 @@ impl Core {
         let reachable = match link.address {
             None => true,
             Some(address) => self.addresses.get(address).is_some_and(|address| {
-                // What comes from another shard stays here.
-                let here_only = self.connections.get(link.connection).is_some_and(Slot::is_neighbour);
-                address.destinations > 0 || (address.remote_destinations > 0 && !here_only)
+                if self.connections.get(link.connection).is_some_and(Slot::is_neighbour) {
+                    // What comes from another shard is for the receivers here; whether its senders get credit for
+                    // them is that shard's to say, by the snapshot.
+                    !address.receivers.is_empty()
+                } else {
+                    address.destinations > 0 || address.has_remote_destinations()
+                }
             }),
         };
         let (connection, link_ref) = (link.connection, link.link);

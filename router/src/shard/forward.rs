@@ -8,6 +8,7 @@
 use super::fan_out::FanOut;
 use super::front::{DEFAULT_PRIORITY, Depth, Found, Front, scan, strip};
 use super::links::{Direction, RouterLink};
+use super::neighbours::RECEIVER_CAPACITY;
 use super::payload::HeldFor;
 use super::queue::Egress;
 use super::slots::Slot;
@@ -423,6 +424,6 @@ impl Core {
 fn load(link: Option<&RouterLink>, receivers: u32) -> Load {
     link.map_or(Load { outstanding: u32::MAX, capacity: 0 }, |link| Load {
         outstanding: link.egress().map_or(u32::MAX, Egress::outstanding).div_ceil(receivers.max(1)),
-        capacity: link.capacity,
+        capacity: if link.remote { RECEIVER_CAPACITY } else { link.capacity },
     })
 }

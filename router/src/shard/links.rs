@@ -262,6 +262,8 @@ impl Core {
             }
             self.report_receivers(address);
             if first {
+                // Other shards' links to this address may be drained so far.
+                self.senders_due(Some(address));
                 self.hold_until_reported(key);
             }
         }
@@ -331,24 +333,27 @@ impl Core {
         Some(link_key)
     }
 
-    /// Counts a receiver, or another shard's receivers, as a destination of its address, if it isn't yet.
+    /// Counts a receiver as a destination of its address, if it isn't yet. (Those of other shards are counted
+    /// there, and known from the snapshot.)
     pub(super) fn become_destination(&mut self, key: LinkKey) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        let (address, remote) = (link.address, link.remote);
+        let Some(link) = self.links.get_mut(key).filter(|link| !link.remote) else { return };
+        let address = link.address;
         let Some(egress) = link.egress_mut() else { return };
-        if egress.retiring || std::mem::replace(&mut egress.destination, true) {
+        if std::mem::replace(&mut egress.destination, true) {
             return;
         }
-        let Some(used) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
-        let count = if remote { &mut used.remote_destinations } else { &mut used.destinations };
-        *count += 1;
-        if *count == 1 {
+        let Some((key, used)) = address.and_then(|key| Some((key, self.addresses.get_mut(key)?))) else {
+            return;
+        };
+        used.destinations += 1;
+        if used.destinations == 1 {
             self.senders_due(address);
+            self.report_receivers(key);
         }
     }
 
     /// The credit of all senders to an address is to be looked at.
-    fn senders_due(&mut self, address: Option<AddressKey>) {
+    pub(super) fn senders_due(&mut self, address: Option<AddressKey>) {
         let senders =
             address.and_then(|address| self.addresses.get(address)).map(|address| address.senders.clone());
         for sender in senders.unwrap_or_default() {
@@ -398,9 +403,7 @@ impl Core {
                 let egress = std::mem::take(egress);
                 let counted = egress.destination;
                 self.receiver_lost(key, egress, unsettled, &mut link.counters);
-                if counted && link.remote {
-                    self.remote_destination_lost(link.address);
-                } else if counted {
+                if counted {
                     self.destination_lost(link.address);
                 }
             }
@@ -418,6 +421,10 @@ impl Core {
             if let Some(moved) = moved.and_then(|moved| self.links.get_mut(moved)) {
                 moved.place = link.place;
             }
+            let was_last = self.addresses.get(address).is_some_and(|address| address.receivers.is_empty());
+            if role == Use::Receiver && was_last {
+                self.senders_due(Some(address));
+            }
         }
         self.log_link_lost(&link, cause);
     }
@@ -426,15 +433,6 @@ impl Core {
         let Some(used) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
         used.destinations -= 1;
         if used.destinations == 0 {
-            self.senders_due(address);
-        }
-    }
-
-    /// Another shard's receivers are a destination no more.
-    pub(super) fn remote_destination_lost(&mut self, address: Option<AddressKey>) {
-        let Some(used) = address.and_then(|address| self.addresses.get_mut(address)) else { return };
-        used.remote_destinations -= 1;
-        if used.remote_destinations == 0 {
             self.senders_due(address);
         }
     }

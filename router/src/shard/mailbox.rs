@@ -35,15 +35,26 @@ pub enum Message<D: Driver> {
     },
 }
 
-/// What a shard tells the control thread: how many receivers addresses have there now.
+/// What a shard tells the control thread: which receivers addresses have there now.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The shard.
     pub shard: ShardId,
     /// The number of the report; they count up by one.
     pub sequence: u64,
-    /// Keys of addresses, and their receivers. Of several entries for one the last holds.
-    pub changes: Vec<(Box<str>, u32)>,
+    /// What has changed. Of several entries for one address the last holds.
+    pub changes: Vec<Change>,
+}
+
+/// The receivers of an address on one shard.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The address's key.
+    pub key: Box<str>,
+    /// How many there are.
+    pub receivers: u32,
+    /// How many of them count as destinations.
+    pub destinations: u32,
 }
 
 /// The sending end of a shard's mailbox.

@@ -11,7 +11,7 @@
 //! many as a turn filled, with one doorbell, which is rung only for a shard that sleeps.
 
 use super::links::{Direction, LinkCounters, RouterLink};
-use super::mailbox::Report;
+use super::mailbox::{Change, Report};
 use super::queue::Egress;
 use super::seat::{HandOff, Rings};
 use super::slots::{ListenerSettings, SharedSettings};
@@ -22,12 +22,16 @@ use crate::engine::settings::SaslPolicy;
 use crate::engine::{Attachment, Cause, LinkRef, Settings, Side};
 use crate::log;
 use crate::log::{Level, Module};
-use crate::routing::{Address, Remote};
+use crate::routing::{Address, Consumer, Remote};
 use ringmain_codec::{Attach, ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode};
 use std::sync::atomic::Ordering;
 
-/// Deliveries that may be open on one link between two shards.
-const LINK_CAPACITY: u32 = 1000;
+/// Deliveries that may be open on one link between two shards. Those who sent them are limited already, each
+/// by its own link's capacity.
+const LINK_CAPACITY: u32 = 1 << 20;
+
+/// The outstanding deliveries that are reasonable for each receiver of another shard.
+pub(super) const RECEIVER_CAPACITY: u32 = 250;
 
 /// Another shard, as this one knows it.
 pub(super) struct Neighbour<Doorbell> {
@@ -181,29 +185,39 @@ impl Core {
     fn sync_remotes(&mut self, key: AddressKey) {
         let Some(address) = self.addresses.get_mut(key) else { return };
         let consumers = self.routes.load().consumers(address.key());
+        let reachable = address.has_remote_destinations();
         let mut retired = Vec::new();
         address.remotes.retain(|remote| {
-            match consumers.iter().find(|(shard, _)| *shard == remote.shard) {
-                Some((_, receivers)) => remote.receivers = *receivers,
+            let consumer = consumers.iter().find(|consumer| consumer.shard == remote.shard);
+            match consumer {
+                Some(consumer) => {
+                    remote.receivers = consumer.receivers;
+                    remote.destinations = consumer.destinations;
+                }
                 None => retired.push(remote.link),
             }
-            consumers.iter().any(|(shard, _)| *shard == remote.shard)
+            consumer.is_some()
         });
-        let missing: Vec<(ShardId, u32)> = consumers
+        let missing: Vec<Consumer> = consumers
             .iter()
-            .filter(|(shard, _)| *shard != self.shard)
-            .filter(|(shard, _)| !address.remotes.iter().any(|remote| remote.shard == *shard))
+            .filter(|consumer| consumer.shard != self.shard)
+            .filter(|consumer| !address.remotes.iter().any(|remote| remote.shard == consumer.shard))
             .copied()
             .collect();
-        for (shard, receivers) in missing {
-            self.attach_remote(key, shard, receivers);
+        for consumer in missing {
+            self.attach_remote(key, consumer);
         }
         for link in retired {
             self.retire(link);
         }
+        if self.addresses.get(key).is_some_and(|address| address.has_remote_destinations() != reachable) {
+            self.senders_due(Some(key));
+        }
+        self.addresses.forget_unused(key);
     }
 
-    fn attach_remote(&mut self, address_key: AddressKey, shard: ShardId, receivers: u32) {
+    fn attach_remote(&mut self, address_key: AddressKey, consumer: Consumer) {
+        let Consumer { shard, receivers, destinations } = consumer;
         let Some(&Some(connection)) = self.neighbours.get(usize::from(shard.0)) else { return };
         let Some(address) = self.addresses.get_mut(address_key) else { return };
         let Some(slot) = self.connections.get_mut(connection) else { return };
@@ -244,19 +258,15 @@ impl Core {
             counters: LinkCounters::default(),
         });
         slot.engine.set_user(link, Some(link_key.into()));
-        address.remotes.push(Remote { shard, link: link_key, receivers });
+        address.remotes.push(Remote { shard, link: link_key, receivers, destinations });
         self.mark_dirty(connection);
     }
 
     /// Gives a link to another shard up, once nothing of what went there is open.
     fn retire(&mut self, key: LinkKey) {
         let Some(link) = self.links.get_mut(key) else { return };
-        let address = link.address;
         let Some(egress) = link.egress_mut() else { return };
         egress.retiring = true;
-        if std::mem::take(&mut egress.destination) {
-            self.remote_destination_lost(address);
-        }
         self.end_retired(key);
     }
 
@@ -294,9 +304,12 @@ impl Core {
             return;
         }
         if let Some(address) = self.addresses.get(key) {
-            #[allow(clippy::cast_possible_truncation)] // links are counted in 32 bits
-            let receivers = (address.receivers.len() - going) as u32;
-            self.report.changes.push((address.key().into(), receivers));
+            let count = |links: usize| u32::try_from(links).unwrap_or(u32::MAX);
+            self.report.changes.push(Change {
+                key: address.key().into(),
+                receivers: count(address.receivers.len() - going),
+                destinations: count(address.destinations),
+            });
         }
     }
 

@@ -5,6 +5,7 @@
 //! same are put together in ranges by the engine.
 
 use super::links::LinkCounters;
+use super::slots::Slot;
 use super::{Core, DeliveryRef, Peer, ShardCounters, Source};
 use crate::base::id::{ConnectionKey, LinkKey};
 use crate::engine::{Disposed, Unsettled};
@@ -63,7 +64,9 @@ impl Core {
             // A terminal state is final: of a later disposition only the settlement counts (§2.6.12).
             let state = disposed.state.as_ref().filter(|_| !delivery.was_terminal);
             match disposed.role {
-                Role::Receiver => self.receiver_says(&end, delivery.data, disposed.settled, state),
+                Role::Receiver => {
+                    self.receiver_says(&end, delivery.data, disposed.settled, disposed.batchable, state);
+                }
                 Role::Sender => self.sender_says(&end, delivery.data, disposed.settled, state),
             }
         }
@@ -76,6 +79,7 @@ impl Core {
         end: &DeliveryRef,
         other: Peer,
         settled: bool,
+        batchable: bool,
         state: Option<&DeliveryState<'_>>,
     ) {
         if settled {
@@ -87,12 +91,16 @@ impl Core {
         // A receiver that settles second waits for its sender. Where that one is gone, has settled before, or
         // itself waits for the receiver because it settles first (§2.7.3), we answer in its place.
         let waits = !settled && state.is_some_and(DeliveryState::is_terminal);
-        let second = waits && self.settles(end, ReceiverSettleMode::Second);
+        let second = waits && self.settles_second(end, batchable);
         let answered = match other {
             Peer::None | Peer::Queued(..) => true,
             Peer::Delivery(source) if self.links.get(source.key).is_none() => true,
             Peer::Delivery(source) => {
-                let first = second && self.settles(&source, ReceiverSettleMode::First);
+                if second && self.is_from_neighbour(&source) {
+                    self.pass_on_waiting(&source, state);
+                    return;
+                }
+                let first = second && self.settles_first(&source);
                 self.settle_delivery(&source, state, settled || first);
                 first
             }
@@ -109,12 +117,36 @@ impl Core {
         }
     }
 
-    /// Whether the receiver of a delivery's link settles in that mode.
-    fn settles(&self, end: &DeliveryRef, mode: ReceiverSettleMode) -> bool {
+    /// Whether the receiver that a delivery went to settles second. Of one behind another shard that shard
+    /// tells us, by the hint of its disposition, which has no other use between shards.
+    fn settles_second(&self, end: &DeliveryRef, batchable: bool) -> bool {
+        let Some(slot) = self.connections.get(end.connection) else { return false };
+        if slot.is_neighbour() {
+            return batchable;
+        }
+        slot.engine.link(end.link).is_some_and(|link| link.rcv_settle_mode == ReceiverSettleMode::Second)
+    }
+
+    /// Whether a delivery's sender expects its receiver to settle first.
+    fn settles_first(&self, source: &DeliveryRef) -> bool {
         self.connections
-            .get(end.connection)
-            .and_then(|slot| slot.engine.link(end.link))
-            .is_some_and(|link| link.rcv_settle_mode == mode)
+            .get(source.connection)
+            .and_then(|slot| slot.engine.link(source.link))
+            .is_some_and(|link| link.rcv_settle_mode == ReceiverSettleMode::First)
+    }
+
+    fn is_from_neighbour(&self, source: &DeliveryRef) -> bool {
+        self.connections.get(source.connection).is_some_and(Slot::is_neighbour)
+    }
+
+    /// Tells the shard that a delivery came from of the state that a receiver gave it which settles second and
+    /// waits.
+    fn pass_on_waiting(&mut self, source: &DeliveryRef, state: Option<&DeliveryState<'_>>) {
+        if let Some(slot) = self.connections.get_mut(source.connection) {
+            let id = source.delivery_id;
+            slot.engine.dispose_incoming_hinting(source.link, id, false, true, state, &mut slot.out);
+            self.mark_dirty(source.connection);
+        }
     }
 
     /// A sender has given one of its deliveries a state, or settled it.

@@ -393,6 +393,15 @@ struct Known {
 }
 
 impl User {
+    /// An attach can't be answered: its session ends.
+    fn end_unanswerable(&mut self, channel: Channel, fault: &Fault) {
+        self.connection.send_end(channel, Some(fault), &mut self.out);
+        assert!(self.sessions.remove(&channel));
+        let links: Vec<LinkRef> = self.links.keys().filter(|link| link.channel == channel).copied().collect();
+        links.into_iter().for_each(|link| self.lose(link));
+        self.connection.clear_session(channel);
+    }
+
     fn event(&mut self, event: Event<'_>, random: &mut fastrand::Rng) {
         trace!("<- {event:?}");
         assert_eq!(self.closed, 0, "nothing comes after the close: {event:?}");
@@ -410,8 +419,11 @@ impl User {
                 assert!(!self.links.contains_key(&link));
                 if random.u8(0..5) == 0 {
                     let fault = Fault::new(Condition::NOT_FOUND, "no");
-                    let _ = self.connection.refuse_link(link, &attach, &fault, &mut self.out);
+                    let refused = self.connection.refuse_link(link, &attach, &fault, &mut self.out);
                     self.connection.clear_link(link);
+                    if let Err(fault) = refused {
+                        self.end_unanswerable(link.channel, &fault);
+                    }
                     return;
                 }
                 let attachment = Attachment {
@@ -421,7 +433,10 @@ impl User {
                     rcv_settle_mode: attach.rcv_settle_mode,
                     max_message_size: if random.bool() { 0 } else { 500 },
                 };
-                let _ = self.connection.accept_link(link, &attachment, &mut self.out);
+                if let Err(fault) = self.connection.accept_link(link, &attachment, &mut self.out) {
+                    self.end_unanswerable(link.channel, &fault);
+                    return;
+                }
                 self.add(link, attach.role.opposite(), true);
                 if attach.role == Role::Sender {
                     let credit = random.u32(0..200);

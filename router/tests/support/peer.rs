@@ -60,6 +60,8 @@ pub struct Peer {
     pub(super) channels: BTreeMap<u16, u16>,
     /// Frames that came while the test waited for others.
     pub(super) pending: VecDeque<(u64, Frame)>,
+    /// Dispositions of several deliveries, and those of which they were taken as the outcome.
+    pub(super) ranges: Vec<(Frame, Vec<u32>)>,
     /// Complete deliveries that the test hasn't taken.
     pub(super) deliveries: VecDeque<Delivery>,
     /// What became of the peer's own deliveries.
@@ -90,6 +92,7 @@ impl Peer {
             sessions: BTreeMap::new(),
             channels: BTreeMap::new(),
             pending: VecDeque::new(),
+            ranges: Vec::new(),
             deliveries: VecDeque::new(),
             outcomes: Outcomes::default(),
             session_flows: 0,

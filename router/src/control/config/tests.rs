@@ -395,7 +395,7 @@ fn broken_files_are_refused_with_their_lines() {
                 "test.conf:2: router: 'mode' is 'interrior', expected one of standalone, interior, edge; did you mean 'interior'?",
             ],
         ),
-        ("router {\nid: a|b\n}", &["test.conf:2: router: 'id' is 'a|b', expected a name without"]),
+        ("router {\nid: a|b\n}", &["test.conf:2: router: 'id' is 'a|b', expected a name of"]),
         ("router {\nmetadata: a\\qb\n}", &["test.conf:2: attribute 'metadata': unknown escape '\\q'"]),
         (
             "address {\ndistribution: multicast\n}",

@@ -16,5 +16,7 @@ mod flow;
 mod framing;
 mod idle;
 mod outcome;
+mod presettled;
 mod size;
+mod stream;
 mod transfer;

@@ -18,5 +18,6 @@ mod idle;
 mod outcome;
 mod presettled;
 mod size;
+mod storm;
 mod stream;
 mod transfer;

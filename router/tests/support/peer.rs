@@ -116,6 +116,11 @@ impl Peer {
         self.flush();
     }
 
+    /// Adds bytes to what `flush` sends.
+    pub fn queue_bytes(&mut self, bytes: &[u8]) {
+        self.output.extend_from_slice(bytes);
+    }
+
     /// Sends bytes written in hexadecimal, blanks ignored.
     #[track_caller]
     pub fn send_raw(&mut self, hex: &str) {

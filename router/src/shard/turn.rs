@@ -261,7 +261,12 @@ impl<D: Driver> Shard<D> {
                 while let Ok(message) = self.mailbox.try_recv() {
                     match message {
                         Message::Shutdown => self.shut_down(),
-                        Message::Changed(keys) => self.core.consumers_changed(&keys),
+                        Message::Changed(keys) => {
+                            // This turn may have begun before the snapshot was published that the message
+                            // speaks of.
+                            self.core.routes.begin_turn();
+                            self.core.consumers_changed(&keys);
+                        }
                         Message::Published(sequence) => self.core.published(sequence),
                         Message::Adopt { listener, socket, peer } => self.serve(listener, socket, peer),
                         Message::Listen { listener, socket } => {

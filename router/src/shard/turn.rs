@@ -89,7 +89,7 @@ impl<D: Driver> Shard<D> {
         let listeners = listeners.into_iter().map(SharedSettings::new).collect();
         let Seat { id, presences, rings, mut routes } = seat;
         routes.begin_turn();
-        let mut core = Core::new(id, routes);
+        let mut core = Core::new(id, presences.len(), routes);
         core.now = driver.now();
         let mut neighbours = Vec::new();
         let (doorbells, mailboxes, reports) = match others {

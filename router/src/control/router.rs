@@ -14,6 +14,7 @@ use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::{AddressSettings, Snapshot, Treatment};
 use crate::shard::slots::ListenerSettings;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::TcpListener;
@@ -36,6 +37,7 @@ const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 /// Why it can't start, or why it had to stop: a sentence for the user.
 pub fn run(config: &Config) -> Result<ExitCode, String> {
     probe().map_err(|unsupported| unsupported.to_string())?;
+    raise_file_limit();
     let id = config.router.id.clone().unwrap_or_else(generated_id);
     let cpus = cpus(config)?;
     let snapshot = snapshot(config, &id);
@@ -107,6 +109,18 @@ fn cpus(config: &Config) -> Result<Vec<Option<usize>>, String> {
         return Ok(vec![None; count]);
     }
     Ok(allowed.into_iter().take(count).map(Some).collect())
+}
+
+/// Raises the limit of open files as far as the system lets us: each connection takes one, and the usual soft
+/// limit of 1024 is for programs that use `select`.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current == limit.maximum {
+        return;
+    }
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        log!(Module::Router, Level::Warning, "Can't raise the limit of open files: {error}");
+    }
 }
 
 /// A name for a router whose configuration gives it none.

@@ -304,7 +304,7 @@ impl Core {
         }
         slot.links += 1;
         let id = self.next_link_id;
-        self.next_link_id += 1;
+        self.next_link_id += self.id_step;
         let link_key = self.links.insert(RouterLink {
             id,
             connection: key,

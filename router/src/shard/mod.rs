@@ -170,13 +170,16 @@ pub struct Core {
     over_budget: Vec<ConnectionKey>,
     next_tag: u64,
     next_sequence: u64,
+    /// The next numbers of a connection and a link in logs. Shards take turns, so that none is given twice.
     next_connection_id: u64,
     next_link_id: u64,
+    id_step: u64,
     counters: ShardCounters,
 }
 
 impl Core {
-    fn new(shard: ShardId, routes: Reader<Snapshot>) -> Self {
+    fn new(shard: ShardId, shards: usize, routes: Reader<Snapshot>) -> Self {
+        let first_id = u64::from(shard.0) + 1;
         let router_id = routes.load().router_id.clone();
         Self {
             connections: KeyedSlab::default(),
@@ -201,8 +204,9 @@ impl Core {
             over_budget: Vec::new(),
             next_tag: 0,
             next_sequence: 0,
-            next_connection_id: 1,
-            next_link_id: 1,
+            next_connection_id: first_id,
+            next_link_id: first_id,
+            id_step: shards as u64,
             counters: ShardCounters::default(),
         }
     }

@@ -222,7 +222,7 @@ impl Core {
         let Some(address) = self.addresses.get_mut(address_key) else { return };
         let Some(slot) = self.connections.get_mut(connection) else { return };
         let id = self.next_link_id;
-        self.next_link_id += 1;
+        self.next_link_id += self.id_step;
         let target = TargetNode { address: Some(address.key()), ..TargetNode::default() };
         let attachment = Attachment {
             source: Some(Source::default()),

@@ -134,7 +134,7 @@ impl Core {
         side: Side,
     ) -> ConnectionKey {
         let id = self.next_connection_id;
-        self.next_connection_id += 1;
+        self.next_connection_id += self.id_step;
         let mut out = Output::new(self.pool.clone());
         let mut engine = Connection::new(settings.engine.clone(), side, self.now, &mut out);
         engine.set_open_properties(open_properties(&settings.listener.open_properties, id));

@@ -89,7 +89,7 @@ impl<D: Driver> Shard<D> {
         let listeners = listeners.into_iter().map(SharedSettings::new).collect();
         let Seat { id, presences, rings, mut routes } = seat;
         routes.begin_turn();
-        let mut core = Core::new(id, routes);
+        let mut core = Core::new(id, presences.len(), routes);
         core.now = driver.now();
         let mut neighbours = Vec::new();
         let (doorbells, mailboxes, reports) = match others {
@@ -261,7 +261,12 @@ impl<D: Driver> Shard<D> {
                 while let Ok(message) = self.mailbox.try_recv() {
                     match message {
                         Message::Shutdown => self.shut_down(),
-                        Message::Changed(keys) => self.core.consumers_changed(&keys),
+                        Message::Changed(keys) => {
+                            // This turn may have begun before the snapshot was published that the message
+                            // speaks of.
+                            self.core.routes.begin_turn();
+                            self.core.consumers_changed(&keys);
+                        }
                         Message::Published(sequence) => self.core.published(sequence),
                         Message::Adopt { listener, socket, peer } => self.serve(listener, socket, peer),
                         Message::Listen { listener, socket } => {

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use ringmain_codec::{
-    Attach, DeliveryState, LifetimePolicy, Source, Symbol, Symbols, Target, TargetNode, Value,
+    Attach, DeliveryState, Detach, LifetimePolicy, Performative, Source, Symbol, Symbols, Target, TargetNode,
+    Value,
 };
 
 use crate::support::{LinkId, OpenOptions, Peer, Router, message, receiver, sender};
@@ -207,7 +208,8 @@ fn l_05_termini_are_echoed() {
 /// 10,000 nodes come and go: no address is given twice, and nothing is left behind.
 #[test]
 fn l_05_no_growth_by_nodes_that_are_gone() {
-    const ROUNDS: usize = 10_000;
+    const NODES: usize = 10_000;
+    const AT_ONCE: usize = 50;
     let router = Router::with(crate::support::Setup {
         sections: "log {\n module: DEFAULT\n enable: notice+\n}",
         ..Default::default()
@@ -215,14 +217,26 @@ fn l_05_no_growth_by_nodes_that_are_gone() {
     let mut peer = router.peer();
     let mut addresses = HashSet::new();
     let mut memory = 0;
-    for round in 0..ROUNDS {
-        let (link, address) = attach_dynamic(&mut peer);
-        assert!(addresses.insert(address), "an address given twice");
-        peer.detach(link);
-        if round == ROUNDS / 10 {
+    for round in 0..NODES / AT_ONCE {
+        let links: Vec<LinkId> = (0..AT_ONCE).map(|_| peer.queue_attach(0, dynamic(None))).collect();
+        peer.flush();
+        for _ in &links {
+            let answer = peer.expect("attach");
+            let address = answer.attach().source.and_then(|source| source.address).expect("an address");
+            assert!(addresses.insert(address.to_owned()), "an address given twice");
+        }
+        for link in &links {
+            let detach = Detach { handle: link.handle, closed: true, error: None };
+            peer.queue(0, Performative::Detach(detach), &[]);
+        }
+        peer.flush();
+        for _ in &links {
+            peer.expect("detach");
+        }
+        if round == NODES / AT_ONCE / 10 {
             memory = router.memory();
         }
     }
     let grown = router.memory().saturating_sub(memory);
-    assert!(grown < 1 << 20, "{grown} bytes more after {ROUNDS} nodes");
+    assert!(grown < 1 << 20, "{grown} bytes more after {NODES} nodes");
 }

@@ -16,5 +16,8 @@ mod flow;
 mod framing;
 mod idle;
 mod outcome;
+mod presettled;
 mod size;
+mod storm;
+mod stream;
 mod transfer;

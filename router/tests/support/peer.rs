@@ -23,6 +23,9 @@ use super::session::Session;
 /// How long the router may take to anything that it must do. Only a fault makes a test wait so long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How much is read at once.
+const READ_BYTES: usize = 64 * 1024;
+
 /// What an open of the peer says.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
@@ -43,6 +46,8 @@ impl Default for OpenOptions {
 /// One end of a connection with the router.
 pub struct Peer {
     pub(super) stream: TcpStream,
+    /// Where bytes are read to.
+    buffer: Vec<u8>,
     /// Bytes that came and aren't taken yet, from `taken` on.
     pub(super) input: Vec<u8>,
     pub(super) taken: usize,
@@ -81,6 +86,7 @@ impl Peer {
         stream.set_write_timeout(Some(PATIENCE)).expect("a time-out that isn't zero");
         Self {
             stream,
+            buffer: vec![0; READ_BYTES],
             input: Vec::new(),
             taken: 0,
             output: Vec::new(),
@@ -111,6 +117,11 @@ impl Peer {
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
         self.flush();
+    }
+
+    /// Adds bytes to what `flush` sends.
+    pub fn queue_bytes(&mut self, bytes: &[u8]) {
+        self.output.extend_from_slice(bytes);
     }
 
     /// Sends bytes written in hexadecimal, blanks ignored.
@@ -209,19 +220,16 @@ impl Peer {
 
     /// Reads what is there, waiting for it until `deadline`; tells whether something came.
     pub(super) fn read(&mut self, deadline: Instant) -> bool {
-        const PIECE: usize = 256 * 1024;
         self.input.drain(..self.taken);
         self.taken = 0;
-        let start = self.input.len();
-        self.input.resize(start + PIECE, 0);
         let left = deadline.saturating_duration_since(Instant::now());
         let result = if left.is_zero() {
-            rustix::net::recv(&self.stream, &mut self.input[start..], RecvFlags::DONTWAIT)
+            rustix::net::recv(&self.stream, &mut self.buffer[..], RecvFlags::DONTWAIT)
                 .map(|(count, _)| count)
                 .map_err(std::io::Error::from)
         } else {
             self.stream.set_read_timeout(Some(left)).expect("a time-out that isn't zero");
-            self.stream.read(&mut self.input[start..])
+            self.stream.read(&mut self.buffer)
         };
         let count = match result {
             Ok(0) => {
@@ -237,28 +245,27 @@ impl Peer {
             }
             Err(error) => panic!("the socket fails: {error}"),
         };
-        self.input.truncate(start + count);
+        self.input.extend_from_slice(&self.buffer[..count]);
         count > 0
     }
 }
 
 /// Appends a frame to `output`.
 fn append_frame(output: &mut Vec<u8>, kind: FrameKind, channel: u16, body: &impl Encode, payload: &[u8]) {
-    let start = output.len();
-    let mut room = 256;
+    let mut usual = [0; 1024];
+    let mut large = Vec::new();
+    let mut room = usual.as_mut_slice();
     loop {
-        output.resize(start + room + payload.len(), 0);
-        let mut writer = Writer::new(&mut output[start..]);
-        let written = write_frame(&mut writer, kind, channel, |writer| {
-            body.encode(writer)?;
-            writer.extend(payload)
-        });
-        let length = writer.len();
-        if written.is_ok() {
-            output.truncate(start + length);
+        let mut writer = Writer::new(room);
+        if write_frame(&mut writer, kind, channel, |writer| body.encode(writer)).is_ok() {
+            let size = u32::try_from(writer.len() + payload.len()).expect("a frame's size has four bytes");
+            output.extend_from_slice(&size.to_be_bytes());
+            output.extend_from_slice(&writer.written()[4..]);
+            output.extend_from_slice(payload);
             return;
         }
-        room *= 4;
+        large = vec![0; room.len().max(large.len()) * 4];
+        room = large.as_mut_slice();
     }
 }
 

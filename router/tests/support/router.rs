@@ -47,9 +47,12 @@ impl Router {
         let folder = temporary_folder();
         let file = folder.join("ringmain.conf");
         let Setup { router, listener, sections } = setup;
+        // On a busy machine a peer may well be silent for long, which is the point of one case only.
+        let patience =
+            if listener.contains("idleTimeoutSeconds") { "" } else { "    idleTimeoutSeconds: 0\n" };
         let text = format!(
             "router {{\n    mode: standalone\n    id: R\n{router}\n}}\n\
-             listener {{\n    host: 127.0.0.1\n    port: 0\n{listener}\n}}\n{sections}\n"
+             listener {{\n    host: 127.0.0.1\n    port: 0\n{patience}{listener}\n}}\n{sections}\n"
         );
         fs::write(&file, text).expect("the configuration can be written");
         let mut child = Command::new(env!("CARGO_BIN_EXE_ringmain"))

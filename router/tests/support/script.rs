@@ -60,6 +60,14 @@ impl Peer {
     /// Sends an attach with a name and a handle of the peer's choice; the rest is as `attach` says.
     #[track_caller]
     pub fn send_attach(&mut self, channel: u16, attach: Attach<'_>) -> LinkId {
+        let link = self.queue_attach(channel, attach);
+        self.flush();
+        link
+    }
+
+    /// The same, but `flush` sends it.
+    #[track_caller]
+    pub fn queue_attach(&mut self, channel: u16, attach: Attach<'_>) -> LinkId {
         let handle = {
             let session = self.sessions.get(&channel).expect("a session that was begun");
             (0..).find(|handle| !session.links.contains_key(handle)).expect("a free handle")
@@ -67,7 +75,7 @@ impl Peer {
         let name = format!("link-{}", self.next_link);
         self.next_link += 1;
         let attach = Attach { name: &name, handle, ..attach };
-        self.send(channel, Performative::Attach(attach), &[]);
+        self.queue(channel, Performative::Attach(attach), &[]);
         LinkId { channel, handle }
     }
 

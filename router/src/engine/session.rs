@@ -85,6 +85,13 @@ impl<D> Session<D> {
         }
     }
 
+    /// The session part of a flow, which tells the peer of the window as it is now.
+    fn send_flow(&mut self) -> Flow<'static> {
+        let flow = self.flow.send_flow();
+        // Before the peer's begin there is no transfer-id to expect (§2.7.4).
+        Flow { next_incoming_id: flow.next_incoming_id.filter(|_| self.remote_channel.is_some()), ..flow }
+    }
+
     /// The link with our handle.
     #[inline]
     #[must_use]
@@ -427,10 +434,7 @@ impl<D: Copy + Default> Connection<D> {
         }
         let frame_max = self.peer.max_frame_size;
         if let Some(session) = self.session_mut(channel) {
-            let mut flow = session.flow.send_flow();
-            if session.remote_channel.is_none() {
-                flow.next_incoming_id = None;
-            }
+            let flow = session.send_flow();
             write::amqp(out, channel.0, frame_max, &flow).expect("a flow fits the smallest frame");
         }
     }
@@ -442,11 +446,18 @@ impl<D: Copy + Default> Connection<D> {
         }
         let frame_max = self.peer.max_frame_size;
         let Some(session) = self.session_mut(link.channel) else { return };
-        let session_part = session.flow.send_flow();
+        let session_part = session.send_flow();
         let Some(state) = session.link(link.handle) else { return };
+        match state.state {
+            LinkState::AttachSent | LinkState::Attached => {}
+            // The handle means nothing to the peer yet, or no longer.
+            LinkState::AttachReceived | LinkState::DetachSent => return,
+        }
+        // A receiver that hasn't seen the sender's attach can't know its delivery-count (§2.7.4).
+        let counts = state.role == Role::Sender || state.remote_handle.is_some();
         let flow = Flow {
             handle: Some(link.handle.0),
-            delivery_count: Some(state.delivery_count.0),
+            delivery_count: counts.then_some(state.delivery_count.0),
             link_credit: Some(state.credit),
             available: (state.role == Role::Sender).then_some(available),
             drain: state.drain,

@@ -9,6 +9,7 @@ mod face_to_face;
 mod hostile;
 #[path = "../support/hostile.rs"]
 mod hostile_peer;
+mod orders;
 mod pair;
 #[path = "../support/seeds.rs"]
 mod seeds;

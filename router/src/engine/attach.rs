@@ -357,7 +357,7 @@ impl<D: Copy + Default> Connection<D> {
             link.detach_received = true;
         }
         if let Some(session) = self.session_mut(channel) {
-            session.handles.remove(detach.handle);
+            session.free_remote_handle(detach.handle);
         }
         Ok(Some(event))
     }

@@ -94,8 +94,8 @@ pub struct Connection<D> {
     open_properties: Box<[u8]>,
     /// Whether nothing but a close may be written any more.
     silent: bool,
-    /// Whether the end was told.
-    is_end_told: bool,
+    /// Whether the user was told that the connection is closed.
+    closed_told: bool,
     /// Whether the peer has had its time: the socket goes now, whatever is still to be sent.
     given_up: bool,
 }
@@ -124,7 +124,7 @@ impl<D: Copy + Default> Connection<D> {
             closing_since: None,
             open_properties: Box::default(),
             silent: false,
-            is_end_told: false,
+            closed_told: false,
             given_up: false,
         };
         match (side, connection.settings.sasl) {
@@ -373,10 +373,7 @@ impl<D: Copy + Default> Connection<D> {
             }
             Performative::Detach(detach) => self.recv_detach(frame.channel, &detach, out)?,
             Performative::End(end) => self.recv_end(frame.channel, &end, out)?,
-            Performative::Close(close) => {
-                let event = self.recv_close(&close, now, out);
-                (!self.is_end_told).then_some(event)
-            }
+            Performative::Close(close) => self.recv_close(&close, now, out),
         };
         Ok(Some((event, rest)))
     }
@@ -483,7 +480,7 @@ impl<D: Copy + Default> Connection<D> {
         }
     }
 
-    fn recv_close<'b>(&mut self, close: &Close<'b>, now: Instant, out: &mut Output) -> Event<'b> {
+    fn recv_close<'b>(&mut self, close: &Close<'b>, now: Instant, out: &mut Output) -> Option<Event<'b>> {
         let was_ours = self.close_sent;
         self.close_received = true;
         self.stage = Stage::Discard;
@@ -495,7 +492,13 @@ impl<D: Copy + Default> Connection<D> {
             // A close without error always fits.
             let _ = write::amqp(out, 0, self.peer.max_frame_size, &Close { error: None });
         }
-        Event::Closed(Cause::Peer(close.error))
+        self.closed(Cause::Peer(close.error))
+    }
+
+    /// The event for the end of the connection, which comes once: after a fault of the peer there may be
+    /// another one, or its close.
+    fn closed<'b>(&mut self, cause: Cause<'b>) -> Option<Event<'b>> {
+        (!std::mem::replace(&mut self.closed_told, true)).then_some(Event::Closed(cause))
     }
 
     /// Closes the connection. The peer's close, or the lack of one, ends it.
@@ -531,8 +534,7 @@ impl<D: Copy + Default> Connection<D> {
             Violation::Connection(fault) => {
                 // What follows is discarded until the peer's close (§2.4.6), or until it takes too long.
                 self.send_close(Some(&fault), now, out);
-                self.is_end_told = true;
-                Some(Event::Closed(Cause::Ours(fault)))
+                self.closed(Cause::Ours(fault))
             }
             Violation::Session(channel, fault) => self
                 .send_end(channel, Some(&fault), out)

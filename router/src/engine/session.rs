@@ -47,6 +47,8 @@ pub struct Session<D> {
     free_from: usize,
     /// Our handles, by the peer's.
     pub handles: SparseMap<Handle>,
+    /// Handles that the peer once had attached.
+    former_handles: SparseMap<()>,
     /// What came and isn't settled.
     pub incoming: SerialMap<Unsettled<D>>,
     /// Whether a first delivery has fixed the peer's numbering.
@@ -75,6 +77,7 @@ impl<D> Session<D> {
             links: Vec::new(),
             free_from: 0,
             handles: SparseMap::default(),
+            former_handles: SparseMap::default(),
             incoming: SerialMap::starting_at(Serial(0)),
             incoming_numbered: false,
             outgoing: SerialMap::starting_at(Serial(0)),
@@ -83,6 +86,13 @@ impl<D> Session<D> {
             dirty: false,
             window_wanted: false,
         }
+    }
+
+    /// The session part of a flow, which tells the peer of the window as it is now.
+    fn send_flow(&mut self) -> Flow<'static> {
+        let flow = self.flow.send_flow();
+        // Before the peer's begin there is no transfer-id to expect (§2.7.4).
+        Flow { next_incoming_id: flow.next_incoming_id.filter(|_| self.remote_channel.is_some()), ..flow }
     }
 
     /// The link with our handle.
@@ -126,13 +136,19 @@ impl<D> Session<D> {
     pub(super) fn remove_link(&mut self, handle: Handle) -> Option<Box<Link>> {
         let link = self.links.get_mut(handle.0 as usize)?.take()?;
         if let Some(remote) = link.remote_handle {
-            self.handles.remove(remote);
+            self.free_remote_handle(remote);
         }
         self.free_from = self.free_from.min(handle.0 as usize);
         while let Some(None) = self.links.last() {
             self.links.pop();
         }
         Some(link)
+    }
+
+    /// Notes that the peer's handle is free again.
+    pub(super) fn free_remote_handle(&mut self, remote: u32) {
+        self.handles.remove(remote);
+        self.former_handles.insert(remote, ());
     }
 
     /// Our handle for the peer's.
@@ -387,6 +403,10 @@ impl<D: Copy + Default> Connection<D> {
             }
             return Ok(opened.then_some(Event::WindowOpened(channel)));
         };
+        if session.handles.get(remote_handle).is_none() && session.former_handles.get(remote_handle).is_some() {
+            // Clients answer our flow though their detach has crossed it. Its session part holds all the same.
+            return Ok(opened.then_some(Event::WindowOpened(channel)));
+        }
         let handle = session.handle_of(channel, remote_handle, "flow")?;
         let Some(link) = session.link_mut(handle) else { return Ok(None) };
         if link.state == LinkState::DetachSent {
@@ -427,10 +447,7 @@ impl<D: Copy + Default> Connection<D> {
         }
         let frame_max = self.peer.max_frame_size;
         if let Some(session) = self.session_mut(channel) {
-            let mut flow = session.flow.send_flow();
-            if session.remote_channel.is_none() {
-                flow.next_incoming_id = None;
-            }
+            let flow = session.send_flow();
             write::amqp(out, channel.0, frame_max, &flow).expect("a flow fits the smallest frame");
         }
     }
@@ -442,11 +459,18 @@ impl<D: Copy + Default> Connection<D> {
         }
         let frame_max = self.peer.max_frame_size;
         let Some(session) = self.session_mut(link.channel) else { return };
-        let session_part = session.flow.send_flow();
+        let session_part = session.send_flow();
         let Some(state) = session.link(link.handle) else { return };
+        match state.state {
+            LinkState::AttachSent | LinkState::Attached => {}
+            // The handle means nothing to the peer yet, or no longer.
+            LinkState::AttachReceived | LinkState::DetachSent => return,
+        }
+        // A receiver that hasn't seen the sender's attach can't know its delivery-count (§2.7.4).
+        let counts = state.role == Role::Sender || state.remote_handle.is_some();
         let flow = Flow {
             handle: Some(link.handle.0),
-            delivery_count: Some(state.delivery_count.0),
+            delivery_count: counts.then_some(state.delivery_count.0),
             link_credit: Some(state.credit),
             available: (state.role == Role::Sender).then_some(available),
             drain: state.drain,

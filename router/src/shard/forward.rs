@@ -117,12 +117,7 @@ impl Core {
                 if let Some(fan_out) = fan_out {
                     self.end_frame(fan_out, arrived.more);
                 }
-                let next = if targets.is_empty() {
-                    Current::Discarding
-                } else {
-                    Current::Streaming(targets, fan_out)
-                };
-                arrived.more.then_some(next)
+                arrived.more.then(|| self.stream_on(targets, fan_out))
             }
         }
     }
@@ -151,6 +146,18 @@ impl Core {
         if !more && self.is_fan_out_settled(fan_out) {
             self.end_fan_out(fan_out);
         }
+    }
+
+    /// What the next frame of a delivery will meet. If nobody is left who would have it, the record of a
+    /// settled one's copies has nothing more to share. (An unsettled one's goes with its last outcome.)
+    fn stream_on(&mut self, targets: Targets, fan_out: Option<FanOutKey>) -> Current {
+        if !targets.is_empty() {
+            return Current::Streaming(targets, fan_out);
+        }
+        if let Some(fan_out) = fan_out.filter(|&key| self.is_fan_out_settled(key)) {
+            self.end_fan_out(fan_out);
+        }
+        Current::Discarding
     }
 
     /// Gives up what was begun of a delivery, at all of its receivers.
@@ -331,11 +338,7 @@ impl Core {
             }
         }
         self.end_frame(fan_out, more);
-        match targets.is_empty() {
-            _ if !more => None,
-            true => Some(Current::Discarding),
-            false => Some(Current::Streaming(targets, Some(fan_out))),
-        }
+        more.then(|| self.stream_on(targets, Some(fan_out)))
     }
 
     /// Sends a delivery without what routers annotated, where either end's listener takes that out.
@@ -411,10 +414,13 @@ impl Core {
         let Some(ingress) = self.links.get_mut(source.delivery.key).and_then(RouterLink::ingress_mut) else {
             return;
         };
-        if let Some(Current::Streaming(targets, _)) = &mut ingress.current {
+        if let Some(Current::Streaming(mut targets, fan_out)) =
+            ingress.current.take_if(|current| matches!(current, Current::Streaming(..)))
+        {
             targets.retain(|(other, _)| *other != target);
-            if targets.is_empty() {
-                ingress.current = Some(Current::Discarding);
+            let next = self.stream_on(targets, fan_out);
+            if let Some(ingress) = self.links.get_mut(source.delivery.key).and_then(RouterLink::ingress_mut) {
+                ingress.current = Some(next);
             }
         }
     }

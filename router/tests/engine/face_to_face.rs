@@ -115,7 +115,7 @@ fn handshake(pair: &mut Pair) {
 #[test]
 fn whatever_two_ends_do_they_agree_in_the_end() {
     let mut deliveries = 0;
-    for_seeds("whatever_two_ends_do_they_agree_in_the_end", 400, |seed| {
+    for_seeds("whatever_two_ends_do_they_agree_in_the_end", 250, |seed| {
         let mut pair = Pair::new(seed);
         handshake(&mut pair);
         for _ in 0..3 {

@@ -1,10 +1,13 @@
 //! A shard on the simulated driver, with clients that talk to it over the simulated network.
 //!
-//! Everything is drawn from a seed. A failure prints it; `RINGMAIN_SEED=n` runs only that one, and
-//! `RINGMAIN_TRACE=1` prints what happens.
+//! Everything is drawn from a seed. A failure prints it; `RINGMAIN_SEED=n` runs only that one,
+//! `RINGMAIN_TRACE=1` prints what happens, and `RINGMAIN_SEEDS=n` makes a long search of it.
 
 mod client;
 mod exchange;
+mod hostile;
+#[path = "../support/hostile.rs"]
+mod hostile_peer;
 mod message;
 mod resets;
 #[path = "../support/seeds.rs"]

@@ -90,6 +90,7 @@ fn resets_at_every_byte(name: &'static str, policy: Policy) {
         whole.clients[index].receivers.iter().map(|receiver| receiver.got.len()).sum::<usize>()
     };
     assert_eq!([came(OTHER), came(VICTIM)], [6, 4], "the conversation takes place");
+    println!("{sent} + {received} bytes");
     assert!(sent > 1000 && received > 1000, "{sent} {received}");
     for_each_seed_in(name, 0..sent + received + 2, |at| {
         let mut world = conversation(policy);

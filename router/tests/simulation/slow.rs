@@ -191,8 +191,8 @@ fn a_receiver_that_stops_reading_holds_up_its_sender_and_nobody_else() {
     let other = world.connect(Settings::default());
     world.clients[slow].receive_from("q", 10_000, Policy::Accept);
     world.settle();
-    // 48 MB for a receiver that has credit for all of it.
-    let count = 2400;
+    // 14 MB for a receiver that has credit for all of it.
+    let count = 700;
     world.clients[sender].send_to(Some("q"), messages(0..count, 20_000));
     world.clients[slow].is_stalled = true;
     world.clients[slow].peer.stop_reading();
@@ -226,7 +226,7 @@ fn a_stalled_large_message_is_held_up_not_stored() {
     world.clients[slow].receive_from("large", 1, Policy::Accept);
     world.clients[slow].receive_from("small", 100, Policy::Accept);
     world.settle();
-    let size = 40 * 1024 * 1024;
+    let size = 14 * 1024 * 1024;
     let large = world.clients[sender].send_to(Some("large"), messages(1..2, size));
     world.clients[sender].senders[large].piece = 100_000;
     world.clients[slow].is_stalled = true;

@@ -11,9 +11,12 @@ impl Drop for Named {
     }
 }
 
-/// Runs `test` once for each seed below `count`, or only for the one in `RINGMAIN_SEED`.
+/// Runs `test` once for each seed below `count`, or only for the one in `RINGMAIN_SEED`. For a long search,
+/// `RINGMAIN_SEEDS` is the count instead.
 pub fn for_seeds(name: &'static str, count: u64, test: impl FnMut(u64)) {
-    for_each_seed_in(name, 0..count, test);
+    let more =
+        std::env::var("RINGMAIN_SEEDS").ok().map(|count| count.parse().expect("a number in RINGMAIN_SEEDS"));
+    for_each_seed_in(name, 0..more.unwrap_or(count), test);
 }
 
 /// The same for a range of seeds.

@@ -5,6 +5,8 @@ use super::ring::{Consumer, Producer, ring};
 use crate::base::sync::Arc;
 use loom::thread;
 
+/// `preemptions` is how often loom takes a thread off that could go on. Two for three threads take seconds;
+/// three take a minute each.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

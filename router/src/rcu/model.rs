@@ -17,7 +17,9 @@ unsafe impl Sync for Tracked {}
 
 impl Tracked {
     fn new(number: u32) -> (Self, Arc<UnsafeCell<u32>>) {
-        let place = Arc::new(UnsafeCell::new(number));
+        let place = Arc::new(UnsafeCell::new(DROPPED));
+        // SAFETY: nobody else has it yet. Written here so that it matters whether readers may see it.
+        place.with_mut(|value| unsafe { *value = number });
         (Self(place.clone()), place)
     }
 
@@ -36,7 +38,8 @@ impl Drop for Tracked {
     }
 }
 
-/// Bounded: two preemptions find what fewer than three threads' worth of bad luck can cause.
+/// `preemptions` is how often loom takes a thread off that could go on. Two for three threads take seconds;
+/// three take a minute each.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -47,9 +50,9 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn loom_cell_with_two_readers() {
     explore(2, || {
-        let (values, places): (Vec<_>, Vec<_>) = (0..3).map(Tracked::new).unzip();
-        let mut values = values.into_iter();
-        let (mut publisher, readers) = cell(values.next().unwrap(), 2);
+        let (value, place) = Tracked::new(0);
+        let mut places = vec![place];
+        let (mut publisher, readers) = cell(value, 2);
         let threads: Vec<_> = readers
             .into_iter()
             .map(|mut reader| {
@@ -65,7 +68,9 @@ fn loom_cell_with_two_readers() {
                 })
             })
             .collect();
-        for value in values {
+        for number in 1..3 {
+            let (value, place) = Tracked::new(number);
+            places.push(place);
             publisher.publish(value);
             publisher.reclaim();
         }
@@ -86,9 +91,7 @@ fn loom_cell_with_two_readers() {
 #[test]
 fn loom_cell_waking_while_the_writer_reclaims() {
     explore(4, || {
-        let (values, _places): (Vec<_>, Vec<_>) = (0..3).map(Tracked::new).unzip();
-        let mut values = values.into_iter();
-        let (mut publisher, mut readers) = cell(values.next().unwrap(), 1);
+        let (mut publisher, mut readers) = cell(Tracked::new(0).0, 1);
         let mut reader = readers.pop().unwrap();
         let thread = thread::spawn(move || {
             for _ in 0..2 {
@@ -97,8 +100,8 @@ fn loom_cell_waking_while_the_writer_reclaims() {
                 reader.sleep();
             }
         });
-        for value in values {
-            publisher.publish(value);
+        for number in 1..3 {
+            publisher.publish(Tracked::new(number).0);
             publisher.reclaim();
         }
         thread.join().unwrap();
@@ -110,9 +113,8 @@ fn loom_cell_waking_while_the_writer_reclaims() {
 #[test]
 fn loom_cell_reader_outlives_the_publisher() {
     explore(4, || {
-        let (values, places): (Vec<_>, Vec<_>) = (0..2).map(Tracked::new).unzip();
-        let mut values = values.into_iter();
-        let (mut publisher, mut readers) = cell(values.next().unwrap(), 1);
+        let (first, first_place) = Tracked::new(0);
+        let (mut publisher, mut readers) = cell(first, 1);
         let mut reader = readers.pop().unwrap();
         let thread = thread::spawn(move || {
             reader.begin_turn();
@@ -120,10 +122,11 @@ fn loom_cell_reader_outlives_the_publisher() {
             reader.begin_turn();
             reader.load().look();
         });
-        publisher.publish(values.next().unwrap());
+        let (second, second_place) = Tracked::new(1);
+        publisher.publish(second);
         drop(publisher);
         thread.join().unwrap();
-        for place in places {
+        for place in [first_place, second_place] {
             // SAFETY: all threads but this one have ended.
             assert_eq!(place.with(|number| unsafe { *number }), DROPPED);
         }

@@ -6,6 +6,7 @@
 
 mod peer;
 mod process;
+mod readme;
 mod router;
 mod scenarios;
 mod wire;

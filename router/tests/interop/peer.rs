@@ -18,22 +18,17 @@ pub enum Library {
 }
 
 impl Library {
-    fn command(self) -> Command {
-        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let peers = package.join("tests/interop/peers");
+    /// What runs the library's program.
+    pub fn interpreter(self) -> Command {
         match self {
             Self::Proton => {
-                let python = package.join("../.venv/bin/python");
+                let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python");
                 require(&python);
-                let mut command = Command::new(python);
-                command.arg(peers.join("proton/peer.py"));
-                command
+                Command::new(python)
             }
             Self::Rhea => {
-                require(&peers.join("rhea/node_modules/rhea"));
-                let mut command = Command::new("node");
-                command.arg(peers.join("rhea/peer.js"));
-                command
+                require(&peers().join("rhea/node_modules/rhea"));
+                Command::new("node")
             }
             Self::Fe2o3 => {
                 // Built into the same folder as the router, by its own package.
@@ -42,6 +37,16 @@ impl Library {
                 Command::new(built)
             }
         }
+    }
+
+    fn command(self) -> Command {
+        let mut command = self.interpreter();
+        match self {
+            Self::Proton => command.arg(peers().join("proton/peer.py")),
+            Self::Rhea => command.arg(peers().join("rhea/peer.js")),
+            Self::Fe2o3 => &mut command,
+        };
+        command
     }
 
     /// Whether the library tells a receiver that a delivery came settled.
@@ -59,6 +64,10 @@ impl Library {
             Self::Fe2o3 => false,
         }
     }
+}
+
+fn peers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peers")
 }
 
 fn require(path: &Path) {

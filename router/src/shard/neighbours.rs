@@ -17,7 +17,9 @@ use super::seat::{HandOff, Rings};
 use super::slots::{ListenerSettings, SharedSettings};
 use super::{Core, slots};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey, ShardId};
-use crate::base::limits::{CHUNKS_PER_SEND_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX};
+use crate::base::limits::{
+    CHUNKS_PER_SEND_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX, UNSETTLED_PER_LINK_MAX,
+};
 use crate::engine::settings::SaslPolicy;
 use crate::engine::{Attachment, Cause, LinkRef, Settings, Side};
 use crate::log;
@@ -26,7 +28,8 @@ use crate::routing::{Address, Remote};
 use ringmain_codec::{Attach, ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode};
 use std::sync::atomic::Ordering;
 
-/// Deliveries that may be open on one link between two shards.
+/// Deliveries open on a link between two shards that are reasonable, when receivers are chosen. (Those that may
+/// be open are as many as a receiver may leave unsettled: how many there are is for it to say.)
 const LINK_CAPACITY: u32 = 1000;
 
 /// Another shard, as this one knows it.
@@ -59,7 +62,7 @@ pub(super) fn settings() -> SharedSettings {
             desired_capabilities: &[],
         },
         shard: None,
-        link_capacity: LINK_CAPACITY,
+        link_capacity: UNSETTLED_PER_LINK_MAX,
         max_message_size: 0,
         strip_in: false,
         strip_out: false,

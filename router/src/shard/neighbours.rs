@@ -17,7 +17,9 @@ use super::seat::{HandOff, Rings};
 use super::slots::{ListenerSettings, SharedSettings};
 use super::{Core, slots};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey, ShardId};
-use crate::base::limits::{CHUNKS_PER_SEND_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX};
+use crate::base::limits::{
+    CHUNKS_PER_SEND_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX, UNSETTLED_PER_LINK_MAX,
+};
 use crate::engine::settings::SaslPolicy;
 use crate::engine::{Attachment, Cause, LinkRef, Settings, Side};
 use crate::log;
@@ -63,7 +65,7 @@ pub(super) fn settings() -> SharedSettings {
             desired_capabilities: &[],
         },
         shard: None,
-        link_capacity: LINK_CAPACITY,
+        link_capacity: UNSETTLED_PER_LINK_MAX,
         max_message_size: 0,
         strip_in: false,
         strip_out: false,

@@ -25,8 +25,11 @@ impl Router {
         let address = free_address();
         let configuration =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("interop-{}.conf", address.port()));
+        // What holds on one shard holds on any number: RINGMAIN_TEST_SHARDS says how many, if it isn't one for each CPU.
+        let shards = std::env::var("RINGMAIN_TEST_SHARDS")
+            .map_or_else(|_| String::new(), |shards| format!("    workerThreads: {shards}\n"));
         let text = format!(
-            "router {{\n    mode: standalone\n    id: interop\n}}\n\
+            "router {{\n    mode: standalone\n    id: interop\n{shards}}}\n\
              listener {{\n    host: {}\n    port: {}\n    role: normal\n    authenticatePeer: no\n    saslMechanisms: ANONYMOUS\n}}\n\
              address {{\n    prefix: {UNAVAILABLE}\n    distribution: unavailable\n}}\n",
             address.ip(),

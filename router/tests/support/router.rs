@@ -50,8 +50,9 @@ impl Router {
         // On a busy machine a peer may well be silent for long, which is the point of one case only.
         let patience =
             if listener.contains("idleTimeoutSeconds") { "" } else { "    idleTimeoutSeconds: 0\n" };
+        let shards = shards();
         let text = format!(
-            "router {{\n    mode: standalone\n    id: R\n{router}\n}}\n\
+            "router {{\n    mode: standalone\n    id: R\n{shards}{router}\n}}\n\
              listener {{\n    host: 127.0.0.1\n    port: 0\n{patience}{listener}\n}}\n{sections}\n"
         );
         fs::write(&file, text).expect("the configuration can be written");
@@ -184,4 +185,10 @@ fn temporary_folder() -> PathBuf {
     let folder = std::env::temp_dir().join(format!("ringmain-test-{}-{number}", std::process::id()));
     fs::create_dir_all(&folder).expect("the temporary folder can be written to");
     folder
+}
+
+/// The number of shards, if the environment asks for one: what holds on one holds on any number.
+fn shards() -> String {
+    std::env::var("RINGMAIN_TEST_SHARDS")
+        .map_or_else(|_| String::new(), |shards| format!("    workerThreads: {shards}\n"))
 }

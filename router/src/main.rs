@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 fn run_router(cli: &Cli) -> Result<ExitCode, String> {
     let config = match &cli.config {
         Some(path) => Config::load(path)
-            .map_err(|errors| format!("the configuration is wrong, nothing was started:\n{errors}"))?,
+            .map_err(|errors| format!("the configuration can't be used, nothing was started:\n{errors}"))?,
         None => Config::embedded(),
     };
     log::apply(&config.log_settings()).map_err(|error| error.to_string())?;

@@ -37,9 +37,9 @@ impl FromStr for Target {
     /// What is wrong or not available yet, and how it should look.
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(format!(
-                "write it as amqp://HOST[:PORT]/ADDRESS, for example amqp://127.0.0.1/{text}"
-            ));
+            // With a slash it looks like a URL without its scheme, else like an address.
+            let example = if text.contains('/') { text.to_owned() } else { format!("127.0.0.1/{text}") };
+            return Err(format!("write it as amqp://HOST[:PORT]/ADDRESS, for example amqp://{example}"));
         };
         if scheme.eq_ignore_ascii_case("amqps") {
             return Err(

@@ -44,12 +44,16 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
     let settings: Vec<ListenerSettings> = config
         .listeners
         .iter()
-        .map(|listener| listener_settings(listener, &id, cpus.len()))
+        .map(|listener| {
+            listener_settings(listener, &id, cpus.len())
+                .map_err(|message| format!("{}:{}: listener: {message}", config.file, listener.line))
+        })
         .collect::<Result<_, _>>()?;
     let mut sockets = Vec::new();
     for (index, listener) in config.listeners.iter().enumerate() {
         let listener_id = ListenerId(u16::try_from(index).map_err(|_| "too many listeners".to_owned())?);
-        for socket in bind(listener)? {
+        let at = format!("{}:{}", config.file, listener.line);
+        for socket in bind(listener).map_err(|message| format!("{at}: listener: {message}"))? {
             sockets.push((listener_id, socket));
         }
     }
@@ -90,7 +94,8 @@ fn cpus(config: &Config) -> Result<Vec<Option<usize>>, String> {
     if let Some(chosen) = &config.router.cpus {
         if let Some(missing) = chosen.iter().find(|cpu| !allowed.contains(cpu)) {
             return Err(format!(
-                "router: 'cpus' names CPU {missing}, which this process may not run on (it may on {allowed:?})"
+                "{}:{}: router: 'cpus' names CPU {missing}, which this process may not run on (it may on {allowed:?})",
+                config.file, config.router.line
             ));
         }
         return Ok(chosen.iter().copied().map(Some).collect());
@@ -156,11 +161,7 @@ fn listener_settings(listener: &ListenerConfig, id: &str, shards: usize) -> Resu
         if usize::from(shard) < shards {
             return Ok(ShardId(shard));
         }
-        Err(format!(
-            "listener at line {}: 'shard' is {shard}, but there are only shards 0 to {}",
-            listener.line,
-            shards - 1
-        ))
+        Err(format!("'shard' is {shard}, but there are only shards 0 to {}", shards - 1))
     });
     let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
     let engine = Settings {
@@ -202,9 +203,8 @@ fn listener_settings(listener: &ListenerConfig, id: &str, shards: usize) -> Resu
 /// Binds a listener's sockets: one for each address of its host.
 fn bind(listener: &ListenerConfig) -> Result<Vec<TcpListener>, String> {
     let what = listener.host_port();
-    let addresses = listener
-        .bind_addresses()
-        .map_err(|error| format!("listener at line {}: {what}: {error}", listener.line))?;
+    let addresses =
+        listener.bind_addresses().map_err(|error| format!("can't find the address of {what}: {error}"))?;
     addresses
         .iter()
         .map(|address| {

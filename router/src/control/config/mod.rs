@@ -47,6 +47,8 @@ const FILE_SIZE_MAX: u64 = 16 << 20;
 /// What a file configures, every default filled in.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
+    /// What messages call the file.
+    pub file: String,
     /// The router as a whole.
     pub router: RouterConfig,
     /// Where it listens, in the order of the file.
@@ -95,7 +97,7 @@ impl Config {
         let records = check::check_sections(sections, &mut findings);
         let config = typed::build(&records, &mut findings);
         let warnings = findings.finish()?;
-        Ok(Self { warnings, ..config })
+        Ok(Self { file: name.to_owned(), warnings, ..config })
     }
 
     /// What the `log` sections and the router's `timestampsInUTC` say, for [`log::apply`].

@@ -38,6 +38,8 @@ pub struct RouterConfig {
     pub mode: RouterMode,
     /// `workerThreads`: the number of shards; `None`: one for each CPU.
     pub worker_threads: Option<u32>,
+    /// The line of the section, for messages about it; 0 if there is none.
+    pub line: u32,
     /// `cpus`: the CPUs to pin shards to, each once, in the order of the file; at least one.
     pub cpus: Option<Vec<usize>>,
     /// `timestampsInUTC`: of the log.
@@ -223,7 +225,7 @@ pub(super) fn build(records: &[Record], findings: &mut Findings) -> Config {
     if listeners.is_empty() {
         findings.file_warning("no section 'listener': nobody can connect");
     }
-    Config { router, listeners, addresses, logs, warnings: Vec::new() }
+    Config { file: String::new(), router, listeners, addresses, logs, warnings: Vec::new() }
 }
 
 fn unique_names(records: &[Record], findings: &mut Findings) {
@@ -275,6 +277,7 @@ fn router_config(record: &Record, findings: &mut Findings) -> RouterConfig {
     RouterConfig {
         id: id.map(str::to_owned),
         mode,
+        line: record.line,
         worker_threads,
         cpus,
         is_log_in_utc: record.boolean("timestampsInUTC"),

@@ -259,6 +259,8 @@ fn c_03_d_every_refusal_has_a_legal_open() {
     };
     refuse(&|peer| peer.send_raw("00000007 02000000"), FRAMING_ERROR);
     refuse(&|peer| peer.send_raw("00000008 02010000"), FRAMING_ERROR);
+    // 513 bytes, of which the header says it.
+    refuse(&|peer| peer.send_raw("00000201 02000000"), FRAMING_ERROR);
     let begin = Begin { incoming_window: 1, outgoing_window: 1, ..Begin::default() };
     refuse(&|peer| peer.send(0, Performative::Begin(begin), &[]), "amqp:not-allowed");
     let attach = Attach { name: "x", ..receiver("q") };

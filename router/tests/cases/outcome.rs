@@ -4,7 +4,7 @@ use ringmain_codec::{
     DeliveryState, Error, Modified, Received, Rejected, Symbol, TransactionalState, Value, Writer,
 };
 
-use crate::support::{LinkId, Peer, Router, message};
+use crate::support::{LinkId, Peer, Router, Setup, message};
 
 struct Pair {
     _router: Router,
@@ -144,5 +144,93 @@ fn t_07_unsettled_stays_unsettled_until_the_sender_settles() {
         assert_eq!(settled.role, ringmain_codec::Role::Sender);
         assert_eq!((settled.first, settled.settled), (delivery.id, true));
         pair.peer.expect_nothing_for(100);
+    }
+}
+
+/// Of several copies the sender hears the strongest outcome, rejected before accepted before modified before
+/// released, with the data of the copy that decided; settled when all copies are.
+#[test]
+fn t_07_of_several_copies_the_strongest_outcome_counts() {
+    let sections = "address {\n prefix: m\n distribution: multicast\n}";
+    let router = Router::with(Setup { sections, ..Setup::default() });
+    let mut consumers: Vec<Peer> = (0..3)
+        .map(|_| {
+            let mut consumer = router.peer();
+            consumer.attach_receiver("m", 100);
+            consumer
+        })
+        .collect();
+    let mut peer = router.peer();
+    let sender = peer.attach_sender("m");
+    let error = Error { condition: Symbol("x:y"), description: Some("why"), info: None };
+    let rejected = DeliveryState::Rejected(Rejected { error: Some(error) });
+    let annotations = map(|writer| writer.put(&Symbol("x-opt-a")).and_then(|()| writer.put(&1i32)));
+    let message_annotations = Some(Value::from_encoded(&annotations).expect("a map"));
+    let modified = DeliveryState::Modified(Modified {
+        delivery_failed: Some(false),
+        undeliverable_here: Some(true),
+        message_annotations,
+    });
+    let (accepted, released) = (DeliveryState::Accepted, DeliveryState::Released);
+    for (states, strongest) in [
+        ([accepted, rejected, released], rejected),
+        ([released, accepted, modified], accepted),
+        ([released, modified, released], modified),
+        ([released, released, released], released),
+        ([accepted, accepted, accepted], accepted),
+    ] {
+        let id = peer.send_delivery(sender, &message::data(b"x"), false);
+        for (number, (consumer, state)) in consumers.iter_mut().zip(states).enumerate() {
+            let delivery = consumer.expect_delivery();
+            if number == 2 {
+                peer.expect_nothing_for(50);
+            }
+            consumer.dispose(&delivery, true, Some(state));
+        }
+        let outcome = peer.expect_outcome(id);
+        assert!(outcome.disposition().settled);
+        assert_eq!(outcome.disposition().state, Some(strongest));
+    }
+}
+
+/// A producer goes: what it sent and still waits is delivered, what it sent in part is aborted, and what its
+/// receiver hasn't settled is settled by the router.
+#[test]
+fn t_07_a_producer_that_goes() {
+    for closes in [true, false] {
+        let router = Router::start();
+        let mut consumer = router.peer();
+        let receiver = consumer.attach_receiver("q", 1);
+        let mut peer = router.peer();
+        let sender = peer.attach_sender("q");
+        peer.send_delivery(sender, &message::data(b"had"), false);
+        let had = consumer.expect_delivery();
+        peer.send_delivery(sender, &message::data(b"waits"), false);
+        peer.send_part(sender, &message::sized(1000, 1)[..500], true);
+        // All of it has been taken when the next begin is answered.
+        peer.begin();
+        if closes {
+            peer.close();
+        } else {
+            drop(peer);
+        }
+        let settled = consumer.expect("disposition");
+        assert_eq!((settled.disposition().first, settled.disposition().settled), (had.id, true));
+        consumer.grant(receiver, 10);
+        let waited = consumer.expect_delivery();
+        assert_eq!(waited.payload, message::data(b"waits"));
+        consumer.expect_only_for(200, &["transfer", "flow", "disposition"]);
+        while let Some(delivery) = consumer.take_delivery() {
+            assert!(delivery.aborted, "{delivery:?}");
+        }
+        // The address goes on.
+        consumer.forget_pending();
+        let mut peer = router.peer();
+        let sender = peer.attach_sender("q");
+        let id = peer.send_delivery(sender, &message::data(b"next"), false);
+        let delivery = consumer.expect_delivery();
+        assert_eq!(delivery.payload, message::data(b"next"));
+        consumer.accept(&delivery);
+        assert_eq!(peer.expect_outcome(id).disposition().state, Some(DeliveryState::Accepted));
     }
 }

@@ -9,7 +9,7 @@ use crate::support::{LinkId, Outcomes, Peer, Router, Setup, message, receiver, s
 
 const CONNECTIONS: usize = 2000;
 const ROUNDS: usize = 5;
-/// What the router may keep for the next storm: buffers for output (6 MiB), tables, what the allocator holds.
+/// What a shard may keep for the next storm: buffers for output (6 MiB), tables, what the allocator holds.
 const POOLS_MAX: u64 = 16 << 20;
 /// What is asked of the system: a descriptor for each connection, and some beside.
 const DESCRIPTORS: u64 = CONNECTIONS as u64 + 500;
@@ -86,7 +86,10 @@ fn c_09_two_thousand_connections_reset_at_once() {
         // The storm before the five fills the pools of buffers and tables that the router keeps, within the
         // bounds that it has for them.
         let idle = *first_idle.get_or_insert_with(|| router.memory());
-        assert!(idle < cold + POOLS_MAX, "{idle} bytes after the first storm, {cold} before");
+        assert!(
+            idle < cold + router.shards() * POOLS_MAX,
+            "{idle} bytes after the first storm, {cold} before"
+        );
         router.await_state("memory within 10 % of the first idle level", |router| {
             router.memory() <= idle + idle / 10
         });

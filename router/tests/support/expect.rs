@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringmain_codec::{Close, Detach, End, FrameKind, Performative, ProtocolHeader, Role};
+use ringmain_codec::{Close, End, FrameKind, Performative, ProtocolHeader, Role};
 
 use super::frame::Frame;
 use super::link::{Delivery, LinkId};
@@ -87,7 +87,8 @@ impl Peer {
         }
     }
 
-    /// Waits for a disposition, by the router as receiver, that speaks of this delivery.
+    /// Waits for a disposition, by the router as receiver, that speaks of this delivery. What it says of others
+    /// is kept for when the test asks.
     #[track_caller]
     pub fn expect_outcome(&mut self, id: u32) -> Frame {
         // One that was taken already for another delivery may speak of this one as well.
@@ -178,19 +179,25 @@ impl Peer {
     #[track_caller]
     pub fn expect_only_for(&mut self, ms: u64, names: &[&str]) {
         let deadline = Instant::now() + Duration::from_millis(ms);
-        loop {
-            if let Some((_, frame)) = self.pending.iter().find(|(_, frame)| !names.contains(&frame.name())) {
-                panic!("expected nothing, got {frame:?}");
-            }
-            match self.poll(deadline.saturating_duration_since(Instant::now())) {
-                Some(frame) if frame.is_empty() => {}
-                Some(frame) => self.pending.push_back((self.frames, frame)),
-                None => {
-                    assert!(!self.ended, "the router closed the socket");
-                    return;
-                }
+        let mut unasked = self.pending.iter().map(|(_, frame)| frame);
+        if let Some(frame) = unasked.find(|frame| !names.contains(&frame.name())) {
+            panic!("expected nothing, got {frame:?}");
+        }
+        while let Some(frame) = self.poll(deadline.saturating_duration_since(Instant::now())) {
+            assert!(frame.is_empty() || names.contains(&frame.name()), "expected nothing, got {frame:?}");
+            if !frame.is_empty() {
+                self.pending.push_back((self.frames, frame));
             }
         }
+        assert!(!self.ended, "the router closed the socket");
+    }
+
+    /// Takes deliveries until none comes for so many milliseconds.
+    #[track_caller]
+    pub fn take_deliveries(&mut self, quiet_ms: u64) -> Vec<Delivery> {
+        while self.absorb(Duration::from_millis(quiet_ms)) {}
+        self.pending.retain(|(_, frame)| frame.name() != "transfer");
+        self.deliveries.drain(..).collect()
     }
 
     /// Forgets the frames that came unasked.

@@ -50,7 +50,7 @@ impl Router {
         // On a busy machine a peer may well be silent for long, which is the point of one case only.
         let patience =
             if listener.contains("idleTimeoutSeconds") { "" } else { "    idleTimeoutSeconds: 0\n" };
-        let shards = shards();
+        let shards = if router.contains("workerThreads") { String::new() } else { shards() };
         let text = format!(
             "router {{\n    mode: standalone\n    id: R\n{shards}{router}\n}}\n\
              listener {{\n    host: 127.0.0.1\n    port: 0\n{patience}{listener}\n}}\n{sections}\n"
@@ -80,6 +80,13 @@ impl Router {
         let address = listening.rsplit(' ').next().expect("a line has words");
         router.address = address.parse().expect("the router logs the address that it listens on");
         router
+    }
+
+    /// How many shards it has.
+    pub fn shards(&self) -> u64 {
+        let line = self.await_log("Operational");
+        let count = line.split("Operational, ").nth(1).and_then(|rest| rest.split(' ').next());
+        count.and_then(|count| count.parse().ok()).expect("the router logs how many threads it has")
     }
 
     /// Where it listens.

@@ -22,7 +22,7 @@ struct Hostile {
 
 impl Hostile {
     fn new(world: &World, random: &mut fastrand::Rng) -> Self {
-        let peer = world.network.connect(ListenerId(0));
+        let peer = world.networks[0].connect(ListenerId(0));
         let mut frames = Peer::new(random.fork(), 4);
         peer.write(&frames.prefix(Side::Acceptor, SaslPolicy::Optional));
         let mut watch = Watch::new();

@@ -25,7 +25,7 @@ fn world() -> World {
 }
 
 fn raw_peer(world: &World) -> SimPeer {
-    world.network.connect(ListenerId(0))
+    world.networks[0].connect(ListenerId(0))
 }
 
 fn opening(idle_time_out: Option<u32>) -> Vec<u8> {
@@ -365,14 +365,14 @@ fn a_shard_that_stops_tells_everybody() {
     dumb.stop_reading();
     let fresh = raw_peer(&world);
     world.settle();
-    assert!(world.mailbox.send(Mail::Shutdown).is_ok());
+    assert!(world.mailboxes[0].send(Mail::Shutdown).is_ok());
     world.settle();
     for client in &world.clients {
         let why = client.closed.as_deref().unwrap_or("nothing");
         assert!(why.starts_with(Condition::CONNECTION_FORCED.as_str()), "{why}");
     }
     assert_eq!(fresh.ended(), Some(PeerEnd::Closed), "one that hadn't opened goes too");
-    assert!(!world.shard.is_done(), "one peer hasn't answered yet");
+    assert!(!world.shards[0].is_done(), "one peer hasn't answered yet");
     world.pass(Duration::from_secs(1));
-    assert!(world.shard.is_done(), "and isn't waited for any longer");
+    assert!(world.shards[0].is_done(), "and isn't waited for any longer");
 }

@@ -376,3 +376,69 @@ fn a_shard_that_stops_tells_everybody() {
     world.pass(Duration::from_secs(1));
     assert!(world.shards[0].is_done(), "and isn't waited for any longer");
 }
+
+/// Of two sessions of one connection, one is stalled halfway in a large message, at both its ends.
+#[test]
+fn a_session_that_stalls_holds_up_no_other_of_its_connections() {
+    let mut world = world();
+    let receiver = world.connect(Settings::default());
+    let sender = world.connect(Settings::default());
+    let large = world.clients[receiver].receive_from("large", 1, Policy::Accept);
+    let small = world.clients[receiver].receive_from("small", 10, Policy::Accept);
+    world.clients[receiver].receivers[large].keeps_window = true;
+    world.clients[receiver].receivers[small].session = 1;
+    world.settle();
+    let size = 14 * 1024 * 1024;
+    world.clients[sender].send_to(Some("large"), messages(1..2, size));
+    let other = world.clients[sender].send_to(Some("small"), messages(100..300, 1000));
+    world.clients[sender].senders[other].session = 1;
+    world.settle();
+    assert!(world.clients[sender].is_sending(0), "the large one isn't through");
+    assert_eq!(world.clients[receiver].receivers[small].got.len(), 200, "the small ones are");
+    assert!(held(&world) < SESSION_BUFFER_BYTES + 1024 * 1024, "{} bytes are held", held(&world));
+    world.clients[receiver].open_window(large);
+    world.settle();
+    assert_eq!(world.clients[receiver].receivers[large].got, [1]);
+    check(&world, false);
+    world.close_all();
+}
+
+/// §8.4 of the router protocol's reference: settled deliveries are dropped only where their receiver takes
+/// nothing, the newest stay, and each one missing is counted.
+#[test]
+fn settled_deliveries_are_dropped_only_under_congestion_and_counted() {
+    let mut world = world();
+    let slow = world.connect(Settings::default());
+    let fast = world.connect(Settings::default());
+    let sender = world.connect(Settings::default());
+    world.clients[slow].receive_from("slow", 0, Policy::Accept);
+    world.clients[fast].receive_from("fast", 5, Policy::Accept);
+    // One that grants no credit counts as a destination after a while.
+    world.pass(Duration::from_secs(4));
+    let settled = |numbers: std::ops::Range<u64>| -> Vec<Message> {
+        messages(numbers, 100).into_iter().map(|message| Message { presettled: true, ..message }).collect()
+    };
+    let count = 5000;
+    world.clients[sender].send_to(Some("slow"), settled(0..count));
+    world.clients[sender].send_to(Some("fast"), settled(10_000..10_000 + count));
+    let mut most = 0;
+    for _ in 0..40 {
+        world.pass(Duration::from_millis(250));
+        most = most.max(world.holdings().waiting);
+    }
+    assert_eq!(
+        world.clients[fast].receivers[0].got.len() as u64,
+        count,
+        "nothing is lost without congestion"
+    );
+    assert!(world.clients[sender].senders.iter().all(|sender| sender.plan.is_empty()), "senders go on");
+    assert!(most <= 4 * 250, "{most} wait");
+    world.clients[slow].receivers[0].credit = 1000;
+    world.settle();
+    let got = &world.clients[slow].receivers[0].got;
+    assert_eq!(got.len() as u64 + world.dropped(), count, "each is there or counted");
+    assert!(!got.is_empty() && *got.last().expect("one") == count - 1, "the newest stay");
+    assert!(got.is_sorted());
+    check(&world, false);
+    world.close_all();
+}

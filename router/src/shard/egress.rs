@@ -177,6 +177,22 @@ impl Core {
         }
     }
 
+    /// Releases all that waits on a link and hasn't been begun.
+    pub(super) fn release_waiting(&mut self, key: LinkKey) {
+        while let Some(item) = self.links.get_mut(key).and_then(RouterLink::egress_mut).and_then(Egress::pop)
+        {
+            self.release_item(key, item);
+        }
+    }
+
+    fn release_item(&mut self, key: LinkKey, item: Item) {
+        if !item.complete {
+            self.stop_streaming(&item.outgoing.source, key);
+        }
+        self.not_sent(key, &item.outgoing, &DeliveryState::Released);
+        self.end_item(item);
+    }
+
     /// Gives back what a delivery took of the router that waits or is sent no longer.
     pub(super) fn end_item(&mut self, item: Item) {
         for piece in item.pieces {
@@ -545,14 +561,10 @@ impl Core {
             self.end_item(active.item);
         }
         while let Some(item) = egress.pop() {
-            if !item.complete {
-                self.stop_streaming(&item.outgoing.source, key);
-            }
             if item.outgoing.source.settled {
                 counters.dropped_presettled += 1;
             }
-            self.not_sent(key, &item.outgoing, &DeliveryState::Released);
-            self.end_item(item);
+            self.release_item(key, item);
         }
         for (_, unsettled) in unsettled {
             self.receiver_failed(&unsettled, counters);

@@ -264,11 +264,13 @@ impl Core {
         self.mark_dirty(connection);
     }
 
-    /// Gives a link to another shard up, once nothing of what went there is open.
+    /// Gives a link to another shard up: what waits is released, since there is no receiver that credit would
+    /// come for, and once nothing of what went there is open, it ends.
     fn retire(&mut self, key: LinkKey) {
         let Some(link) = self.links.get_mut(key) else { return };
         let Some(egress) = link.egress_mut() else { return };
         egress.retiring = true;
+        self.release_waiting(key);
         self.end_retired(key);
     }
 

@@ -32,6 +32,8 @@ pub enum Fate {
 pub struct Sender {
     /// `None`: each message says where it goes.
     pub address: Option<String>,
+    /// Which of the client's sessions it is in.
+    pub session: usize,
     pub link: Option<LinkRef>,
     pub is_attached: bool,
     pub plan: VecDeque<Message>,
@@ -66,6 +68,11 @@ pub enum Policy {
 
 pub struct Receiver {
     pub address: String,
+    /// Which of the client's sessions it is in.
+    pub session: usize,
+    /// Whether it keeps its session's window to itself: bytes that it holds.
+    pub keeps_window: bool,
+    kept: usize,
     pub link: Option<LinkRef>,
     pub is_attached: bool,
     /// The credit that it keeps up; none: it grants nothing.
@@ -96,7 +103,8 @@ pub struct Client {
     out: Output,
     inbox: Vec<u8>,
     watch: Watch,
-    channel: Option<Channel>,
+    /// Its sessions, in the order in which its links name them.
+    sessions: Vec<Channel>,
     is_begun: bool,
     pub senders: Vec<Sender>,
     pub receivers: Vec<Receiver>,
@@ -127,7 +135,7 @@ impl Client {
             out,
             inbox: Vec::new(),
             watch,
-            channel: None,
+            sessions: Vec::new(),
             is_begun: false,
             senders: Vec::new(),
             receivers: Vec::new(),
@@ -144,6 +152,7 @@ impl Client {
     pub fn send_to(&mut self, address: Option<&str>, plan: Vec<Message>) -> usize {
         self.senders.push(Sender {
             address: address.map(str::to_owned),
+            session: 0,
             link: None,
             is_attached: false,
             plan: plan.into(),
@@ -162,6 +171,9 @@ impl Client {
     pub fn receive_from(&mut self, address: &str, credit: u32, policy: Policy) -> usize {
         self.receivers.push(Receiver {
             address: address.to_owned(),
+            session: 0,
+            keeps_window: false,
+            kept: 0,
             link: None,
             is_attached: false,
             credit,
@@ -356,15 +368,13 @@ impl Client {
         if !self.engine.is_open() {
             return;
         }
-        let channel = match self.channel {
-            Some(channel) => channel,
-            None => {
-                let channel = self.engine.send_begin(&mut self.out).expect("the first session");
-                self.channel = Some(channel);
-                channel
-            }
-        };
-        self.attach(channel);
+        let senders = self.senders.iter().map(|sender| sender.session);
+        let last = senders.chain(self.receivers.iter().map(|receiver| receiver.session)).max().unwrap_or(0);
+        while self.sessions.len() <= last {
+            let channel = self.engine.send_begin(&mut self.out).expect("few sessions");
+            self.sessions.push(channel);
+        }
+        self.attach();
         for index in 0..self.senders.len() {
             self.send(index);
         }
@@ -379,7 +389,7 @@ impl Client {
         }
     }
 
-    fn attach(&mut self, channel: Channel) {
+    fn attach(&mut self) {
         for index in 0..self.senders.len() {
             let sender = &self.senders[index];
             if sender.link.is_some() || sender.is_detached {
@@ -393,6 +403,7 @@ impl Client {
                 rcv_settle_mode: sender.settle,
                 max_message_size: 0,
             };
+            let channel = self.sessions[sender.session];
             let name = format!("s{index}");
             let link = self.engine.send_attach(channel, &name, Role::Sender, &attachment, &mut self.out);
             self.senders[index].link = link;
@@ -412,6 +423,7 @@ impl Client {
                 rcv_settle_mode: receiver.settle.1,
                 max_message_size: 0,
             };
+            let channel = self.sessions[receiver.session];
             let name = format!("r{index}");
             let link = self.engine.send_attach(channel, &name, Role::Receiver, &attachment, &mut self.out);
             self.receivers[index].link = link;
@@ -511,6 +523,13 @@ impl Client {
         assert_eq!(arrived.first, receiver.current.is_none());
         receiver.current = arrived.more.then_some((arrived.delivery_id, arrived.settled));
         receiver.partial.extend_from_slice(arrived.payload);
+        if receiver.keeps_window {
+            // So much that the window shrinks to nothing, whatever its unit.
+            let bytes = 1 << 20;
+            receiver.kept += bytes;
+            self.engine.hold(link.channel, bytes);
+        }
+        let receiver = self.receiver_at(link);
         if arrived.aborted {
             receiver.partial.clear();
             receiver.aborted += 1;
@@ -556,6 +575,15 @@ impl Client {
         if settled {
             receiver.unsettled.remove(&id.0);
         }
+    }
+
+    /// Opens the window again that a receiver kept to itself.
+    pub fn open_window(&mut self, index: usize) {
+        let receiver = &mut self.receivers[index];
+        receiver.keeps_window = false;
+        let session = self.sessions[receiver.session];
+        let generation = self.engine.hold(session, 0);
+        self.engine.release(session, generation, std::mem::take(&mut receiver.kept));
     }
 
     /// Settles what was kept, by a new policy.

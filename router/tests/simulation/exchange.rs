@@ -4,7 +4,7 @@ use crate::client::{Client, Fate, Policy};
 use crate::message::Message;
 use crate::seeds::for_seeds;
 use crate::state::State;
-use crate::world::World;
+use crate::world::{World, listener};
 use ringmain::engine::Settings;
 use ringmain::io::sim::SimOptions;
 use ringmain_codec::{ReceiverSettleMode, SenderSettleMode};
@@ -53,7 +53,8 @@ impl Numbers {
 
 fn populate(world: &mut World, numbers: &mut Numbers, random: &mut fastrand::Rng) {
     let settings = client_settings(random);
-    let index = world.connect(settings);
+    let shard = random.usize(0..world.shards.len());
+    let index = world.connect_to(shard, settings);
     let client = &mut world.clients[index];
     for _ in 0..random.usize(0..3) {
         add_receiver(client, random);
@@ -153,11 +154,11 @@ pub fn check(world: &World, has_losses: bool) {
             }
         }
     }
-    let counters = world.shard.core().counters();
+    let dropped = world.dropped();
     if !has_losses {
         assert!(came_presettled <= sent_presettled);
         let missing = (sent_presettled - came_presettled) as u64;
-        assert!(missing <= counters.dropped_presettled, "{missing} are missing, {counters:?}");
+        assert!(missing <= dropped, "{missing} are missing, {dropped} were dropped");
     }
 }
 
@@ -224,7 +225,8 @@ fn every_delivery_is_accounted_for() {
     for_seeds("every_delivery_is_accounted_for", 120, |seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let options = options(&mut random);
-        let mut world = World::new(seed, options);
+        let shards = [1, 1, 2, 3][random.usize(0..4)];
+        let mut world = World::with_shards(shards, seed, options, listener());
         // A network that moves a few bytes at a time takes long over large messages.
         let mut numbers = Numbers { last: 0, size_max: (options.buffer_size * 8).clamp(2000, 60_000) };
         for _ in 0..random.usize(2..6) {
@@ -252,7 +254,8 @@ fn comings_and_goings_lose_nothing_silently() {
     for_seeds("comings_and_goings_lose_nothing_silently", 120, |seed| {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x6011);
         let options = options(&mut random);
-        let mut world = World::new(seed, options);
+        let shards = [1, 1, 2, 3][random.usize(0..4)];
+        let mut world = World::with_shards(shards, seed, options, listener());
         // A network that moves a few bytes at a time takes long over large messages.
         let mut numbers = Numbers { last: 0, size_max: (options.buffer_size * 8).clamp(2000, 60_000) };
         for _ in 0..random.usize(2..6) {

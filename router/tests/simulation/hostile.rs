@@ -22,7 +22,8 @@ struct Hostile {
 
 impl Hostile {
     fn new(world: &World, random: &mut fastrand::Rng) -> Self {
-        let peer = world.network.connect(ListenerId(0));
+        let shard = random.usize(0..world.shards.len());
+        let peer = world.networks[shard].connect(ListenerId(0));
         let mut frames = Peer::new(random.fork(), 4);
         peer.write(&frames.prefix(Side::Acceptor, SaslPolicy::Optional));
         let mut watch = Watch::new();
@@ -77,7 +78,8 @@ fn messages(numbers: std::ops::Range<u64>) -> Vec<Message> {
 /// else is there on one that they do.
 fn decent_clients(world: &mut World) {
     for index in 0..2u64 {
-        let client = world.connect(Settings { max_frame_size: 1000, ..Settings::default() });
+        let shard = index as usize % world.shards.len();
+        let client = world.connect_to(shard, Settings { max_frame_size: 1000, ..Settings::default() });
         let other = 1 - index;
         let client: &mut Client = &mut world.clients[client];
         client.receive_from(&format!("private{index}"), 10, Policy::Accept);
@@ -103,7 +105,8 @@ fn hostile_peers_spoil_nothing_for_others() {
             latency_max: Duration::from_micros(5),
             ..SimOptions::default()
         };
-        let mut world = World::with_listener(seed, options, listener);
+        let shards = [1, 1, 2, 3][random.usize(0..4)];
+        let mut world = World::with_shards(shards, seed, options, listener);
         let mut hostiles: Vec<Hostile> = Vec::new();
         for round in 0..random.usize(20..250) {
             if round == 3 {

@@ -20,20 +20,35 @@ fn message(number: u64, size: usize) -> Message {
     Message { number, size, to: None, presettled: false, priority: None }
 }
 
-/// Three clients: one that will be reset, one that deals with it, one that has nothing to do with it.
-fn conversation(policy: Policy) -> World {
+/// Three clients: one that will be reset, one that deals with it, one that has nothing to do with it. Their
+/// receivers come first.
+fn clients(policy: Policy, shards: usize) -> World {
     let mut listener = listener();
     listener.engine.max_frame_size = 512;
     let options =
         SimOptions { latency_max: Duration::from_micros(1), is_ragged: false, ..SimOptions::default() };
-    let mut world = World::with_listener(1, options, listener);
+    let mut world = World::with_shards(shards, 1, options, listener);
     let settings = Settings { max_frame_size: 512, idle_timeout: None, ..Settings::default() };
-    for _ in 0..3 {
-        world.connect(settings.clone());
+    for client in [VICTIM, OTHER, BYSTANDER] {
+        world.connect_to(client % shards, settings.clone());
     }
     let victim = &mut world.clients[VICTIM];
     victim.receive_from("b", 10, policy);
     victim.receive_from("m/1", 10, policy);
+    let other = &mut world.clients[OTHER];
+    other.receive_from("a", 10, policy);
+    other.receive_from("m/1", 10, policy);
+    world.clients[BYSTANDER].receive_from("c/9", 2, Policy::Accept);
+    world
+}
+
+/// What they send each other.
+fn talk(world: &mut World) {
+    if world.shards.len() > 1 {
+        // Receivers on other shards are known a little later.
+        world.settle();
+    }
+    let victim = &mut world.clients[VICTIM];
     victim.send_to(
         Some("a"),
         vec![message(1, 10), message(2, 500), Message { presettled: true, ..message(3, 10) }],
@@ -42,14 +57,10 @@ fn conversation(policy: Policy) -> World {
     victim.senders[second].settle = ReceiverSettleMode::Second;
     victim.send_to(None, vec![Message { to: Some("m/1".to_owned()), ..message(5, 10) }]);
     let other = &mut world.clients[OTHER];
-    other.receive_from("a", 10, policy);
-    other.receive_from("m/1", 10, policy);
     other.send_to(Some("b"), vec![message(11, 500), message(12, 0)]);
     other.send_to(Some("m/1"), vec![message(14, 500)]);
-    let bystander = &mut world.clients[BYSTANDER];
-    bystander.receive_from("c/9", 2, Policy::Accept);
-    bystander.send_to(Some("c/9"), (20..24).map(|number| message(number, 50)).collect());
-    world
+    let messages = (20..24).map(|number| message(number, 50)).collect();
+    world.clients[BYSTANDER].send_to(Some("c/9"), messages);
 }
 
 /// What must hold when the dust has settled.
@@ -81,8 +92,9 @@ fn check_after(world: &mut World) {
     world.close_all();
 }
 
-fn resets_at_every_byte(name: &'static str, policy: Policy) {
-    let mut whole = conversation(policy);
+fn resets_at_every_byte(name: &'static str, policy: Policy, shards: usize, every: u64) {
+    let mut whole = clients(policy, shards);
+    talk(&mut whole);
     whole.settle();
     let (sent, received) =
         (whole.clients[VICTIM].peer.sent_total(), whole.clients[VICTIM].peer.received_total());
@@ -92,24 +104,35 @@ fn resets_at_every_byte(name: &'static str, policy: Policy) {
     assert_eq!([came(OTHER), came(VICTIM)], [6, 4], "the conversation takes place");
     println!("{sent} + {received} bytes");
     assert!(sent > 1000 && received > 1000, "{sent} {received}");
-    for_each_seed_in(name, 0..sent + received + 2, |at| {
-        let mut world = conversation(policy);
+    for_each_seed_in(name, 0..(sent + received + 2) / every, |step| {
+        let at = step * every;
+        let mut world = clients(policy, shards);
         let peer = &world.clients[VICTIM].peer;
         if at <= sent {
             peer.reset_after_sent(at);
         } else {
             peer.reset_after_received(at - sent - 1);
         }
+        talk(&mut world);
         check_after(&mut world);
     });
 }
 
 #[test]
 fn a_reset_after_any_byte_leaves_nothing_behind() {
-    resets_at_every_byte("a_reset_after_any_byte_leaves_nothing_behind", Policy::Accept);
+    resets_at_every_byte("a_reset_after_any_byte_leaves_nothing_behind", Policy::Accept, 1, 1);
 }
 
 #[test]
 fn a_reset_while_nothing_is_settled_leaves_nothing_behind() {
-    resets_at_every_byte("a_reset_while_nothing_is_settled_leaves_nothing_behind", Policy::Keep);
+    resets_at_every_byte("a_reset_while_nothing_is_settled_leaves_nothing_behind", Policy::Keep, 1, 1);
+}
+
+/// The same where the victim and the other one are on two shards; not at every byte, since the conversation is
+/// the same, and takes longer.
+#[test]
+fn a_reset_seen_from_another_shard_leaves_nothing_behind() {
+    let name = "a_reset_seen_from_another_shard_leaves_nothing_behind";
+    resets_at_every_byte(name, Policy::Accept, 2, 11);
+    resets_at_every_byte(name, Policy::Keep, 2, 13);
 }

@@ -25,7 +25,7 @@ fn world() -> World {
 }
 
 fn raw_peer(world: &World) -> SimPeer {
-    world.network.connect(ListenerId(0))
+    world.networks[0].connect(ListenerId(0))
 }
 
 fn opening(idle_time_out: Option<u32>) -> Vec<u8> {
@@ -365,14 +365,80 @@ fn a_shard_that_stops_tells_everybody() {
     dumb.stop_reading();
     let fresh = raw_peer(&world);
     world.settle();
-    assert!(world.mailbox.send(Mail::Shutdown).is_ok());
+    assert!(world.mailboxes[0].send(Mail::Shutdown).is_ok());
     world.settle();
     for client in &world.clients {
         let why = client.closed.as_deref().unwrap_or("nothing");
         assert!(why.starts_with(Condition::CONNECTION_FORCED.as_str()), "{why}");
     }
     assert_eq!(fresh.ended(), Some(PeerEnd::Closed), "one that hadn't opened goes too");
-    assert!(!world.shard.is_done(), "one peer hasn't answered yet");
+    assert!(!world.shards[0].is_done(), "one peer hasn't answered yet");
     world.pass(Duration::from_secs(1));
-    assert!(world.shard.is_done(), "and isn't waited for any longer");
+    assert!(world.shards[0].is_done(), "and isn't waited for any longer");
+}
+
+/// Of two sessions of one connection, one is stalled halfway in a large message, at both its ends.
+#[test]
+fn a_session_that_stalls_holds_up_no_other_of_its_connections() {
+    let mut world = world();
+    let receiver = world.connect(Settings::default());
+    let sender = world.connect(Settings::default());
+    let large = world.clients[receiver].receive_from("large", 1, Policy::Accept);
+    let small = world.clients[receiver].receive_from("small", 10, Policy::Accept);
+    world.clients[receiver].receivers[large].keeps_window = true;
+    world.clients[receiver].receivers[small].session = 1;
+    world.settle();
+    let size = 14 * 1024 * 1024;
+    world.clients[sender].send_to(Some("large"), messages(1..2, size));
+    let other = world.clients[sender].send_to(Some("small"), messages(100..300, 1000));
+    world.clients[sender].senders[other].session = 1;
+    world.settle();
+    assert!(world.clients[sender].is_sending(0), "the large one isn't through");
+    assert_eq!(world.clients[receiver].receivers[small].got.len(), 200, "the small ones are");
+    assert!(held(&world) < SESSION_BUFFER_BYTES + 1024 * 1024, "{} bytes are held", held(&world));
+    world.clients[receiver].open_window(large);
+    world.settle();
+    assert_eq!(world.clients[receiver].receivers[large].got, [1]);
+    check(&world, false);
+    world.close_all();
+}
+
+/// §8.4 of the router protocol's reference: settled deliveries are dropped only where their receiver takes
+/// nothing, the newest stay, and each one missing is counted.
+#[test]
+fn settled_deliveries_are_dropped_only_under_congestion_and_counted() {
+    let mut world = world();
+    let slow = world.connect(Settings::default());
+    let fast = world.connect(Settings::default());
+    let sender = world.connect(Settings::default());
+    world.clients[slow].receive_from("slow", 0, Policy::Accept);
+    world.clients[fast].receive_from("fast", 5, Policy::Accept);
+    // One that grants no credit counts as a destination after a while.
+    world.pass(Duration::from_secs(4));
+    let settled = |numbers: std::ops::Range<u64>| -> Vec<Message> {
+        messages(numbers, 100).into_iter().map(|message| Message { presettled: true, ..message }).collect()
+    };
+    let count = 5000;
+    world.clients[sender].send_to(Some("slow"), settled(0..count));
+    world.clients[sender].send_to(Some("fast"), settled(10_000..10_000 + count));
+    let mut most = 0;
+    for _ in 0..40 {
+        world.pass(Duration::from_millis(250));
+        most = most.max(world.holdings().waiting);
+    }
+    assert_eq!(
+        world.clients[fast].receivers[0].got.len() as u64,
+        count,
+        "nothing is lost without congestion"
+    );
+    assert!(world.clients[sender].senders.iter().all(|sender| sender.plan.is_empty()), "senders go on");
+    assert!(most <= 4 * 250, "{most} wait");
+    world.clients[slow].receivers[0].credit = 1000;
+    world.settle();
+    let got = &world.clients[slow].receivers[0].got;
+    assert_eq!(got.len() as u64 + world.dropped(), count, "each is there or counted");
+    assert!(!got.is_empty() && *got.last().expect("one") == count - 1, "the newest stay");
+    assert!(got.is_sorted());
+    check(&world, false);
+    world.close_all();
 }

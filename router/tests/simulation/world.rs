@@ -1,28 +1,32 @@
-//! The shard, the network around it, and the clients.
+//! The shards, the networks around them, and the clients.
 
 use crate::client::Client;
-use crate::seeds::trace;
 use ringmain::base::id::ListenerId;
 use ringmain::base::time::Instant;
 use ringmain::engine::Settings;
 use ringmain::io::driver::Driver as _;
 use ringmain::io::sim::{SimDriver, SimNetwork, SimOptions};
 use ringmain::log;
-use ringmain::routing::{AddressSettings, Snapshot, Treatment};
+use ringmain::rcu::Publisher;
+use ringmain::routing::{AddressSettings, Consumer, Snapshot, Treatment};
 use ringmain::shard::ShardHoldings;
-use ringmain::shard::mailbox::Mailbox;
+use ringmain::shard::mailbox::{Change, Mailbox, Message, Report};
+use ringmain::shard::seat::seats;
 use ringmain::shard::slots::ListenerSettings;
-use ringmain::shard::turn::Shard;
-use std::sync::Once;
+use ringmain::shard::turn::{Others, Shard};
+use std::collections::VecDeque;
+use std::sync::{Arc, Once};
 use std::time::Duration;
+use tokio::sync::mpsc::{Receiver, channel};
 
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 pub const IDLE: Duration = Duration::from_secs(16);
 
 pub struct World {
-    pub network: SimNetwork,
-    pub shard: Shard<SimDriver>,
-    pub mailbox: Mailbox<SimDriver>,
+    pub networks: Vec<SimNetwork>,
+    pub shards: Vec<Shard<SimDriver>>,
+    pub mailboxes: Vec<Mailbox<SimDriver>>,
+    registry: Registry,
     pub clients: Vec<Client>,
     pub seed: u64,
 }
@@ -59,69 +63,171 @@ fn quiet_log() {
     });
 }
 
+/// What the control thread does for several shards: puts their reports into the snapshot, publishes it, and
+/// tells them. It takes its time.
+struct Registry {
+    snapshot: Snapshot,
+    publisher: Publisher<Snapshot>,
+    reports: Receiver<Report>,
+    random: fastrand::Rng,
+    /// What wasn't told yet: to which shard, and what.
+    untold: VecDeque<(usize, Message<SimDriver>)>,
+}
+
+impl Registry {
+    /// Does some of what there is to do; whether anything is left.
+    fn work(&mut self, mailboxes: &[Mailbox<SimDriver>]) -> bool {
+        if self.random.bool() {
+            return !self.reports.is_empty() || !self.untold.is_empty();
+        }
+        let mut keys: Vec<Arc<str>> = Vec::new();
+        let mut published = Vec::new();
+        while let Ok(report) = self.reports.try_recv() {
+            for change in report.changes {
+                let Change { key, receivers, destinations } = change;
+                self.snapshot.set_consumer(&key, Consumer { shard: report.shard, receivers, destinations });
+                keys.push(key.into());
+            }
+            published.push((usize::from(report.shard.0), report.sequence));
+            if self.random.u8(0..3) == 0 {
+                break;
+            }
+        }
+        if !published.is_empty() {
+            self.publisher.publish(self.snapshot.clone());
+            let keys: Arc<[Arc<str>]> = keys.into();
+            let changed = (0..mailboxes.len()).map(|shard| (shard, Message::Changed(keys.clone())));
+            self.untold.extend(changed);
+            self.untold
+                .extend(published.into_iter().map(|(shard, sequence)| (shard, Message::Published(sequence))));
+        }
+        for _ in 0..self.random.usize(0..4) {
+            let Some((shard, message)) = self.untold.pop_front() else { break };
+            assert!(mailboxes[shard].send(message).is_ok(), "a mailbox that is emptied has room");
+        }
+        self.publisher.reclaim();
+        !self.reports.is_empty() || !self.untold.is_empty()
+    }
+}
+
+fn snapshot() -> Snapshot {
+    let mut snapshot = Snapshot::new("R", Treatment::Balanced);
+    for (pattern, treatment) in
+        [("m/#", Treatment::Multicast), ("c/#", Treatment::Closest), ("u/#", Treatment::Unavailable)]
+    {
+        snapshot.configure(pattern, AddressSettings { treatment, priority: None });
+    }
+    snapshot
+}
+
 impl World {
     pub fn new(seed: u64, options: SimOptions) -> Self {
         Self::with_listener(seed, options, listener())
     }
 
-    /// A shard with one listener, and a network that does as `options` say. Addresses that begin with `m` are
-    /// multicast, with `c` closest, with `u` unavailable; all others are balanced.
+    /// One shard with one listener, and a network that does as `options` say. Addresses that begin with `m`
+    /// are multicast, with `c` closest, with `u` unavailable; all others are balanced.
     pub fn with_listener(seed: u64, options: SimOptions, listener: ListenerSettings) -> Self {
+        Self::with_shards(1, seed, options, listener)
+    }
+
+    /// Several shards, each with a network of its own.
+    pub fn with_shards(count: usize, seed: u64, options: SimOptions, listener: ListenerSettings) -> Self {
         if !crate::seeds::is_traced() {
             quiet_log();
         }
-        let network = SimNetwork::with_options(seed, options);
-        network.hold_clock(true);
-        let driver = network.driver();
-        let (mailbox, receiver) = Mailbox::new(driver.waker());
-        let mut snapshot = Snapshot::new("R", Treatment::Balanced);
-        for (pattern, treatment) in
-            [("m/#", Treatment::Multicast), ("c/#", Treatment::Closest), ("u/#", Treatment::Unavailable)]
-        {
-            snapshot.configure(pattern, AddressSettings { treatment, priority: None });
+        let networks: Vec<SimNetwork> = (0..count as u64)
+            .map(|number| SimNetwork::with_options(seed + (number << 32), options))
+            .collect();
+        networks.iter().for_each(|network| network.hold_clock(true));
+        let drivers: Vec<SimDriver> = networks.iter().map(SimNetwork::driver).collect();
+        let (mailboxes, receivers): (Vec<_>, Vec<_>) =
+            drivers.iter().map(|driver| Mailbox::new(driver.waker())).unzip();
+        let doorbells: Vec<_> = drivers.iter().map(|driver| driver.doorbell().expect("a doorbell")).collect();
+        let snapshot = snapshot();
+        let (publisher, seats) = seats(count, snapshot.clone());
+        let (report, reports) = channel(1024);
+        let mut shards: Vec<Shard<SimDriver>> = Vec::new();
+        for ((driver, seat), receiver) in drivers.into_iter().zip(seats).zip(receivers) {
+            let others = Others {
+                doorbells: doorbells.clone(),
+                mailboxes: mailboxes.clone(),
+                reports: report.clone(),
+            };
+            // A socket of one network can't be handed to another's driver.
+            let listener = ListenerSettings { shard: Some(seat.id), ..listener.clone() };
+            shards.push(Shard::new(driver, seat, others, vec![listener], receiver));
         }
-        let mut shard = Shard::alone(driver, snapshot, vec![listener], receiver);
-        shard.listen(ListenerId(0), network.listener()).expect("to listen");
-        Self { network, shard, mailbox, clients: Vec::new(), seed }
+        for _ in 0..1000 {
+            if shards.iter().all(Shard::is_linked) {
+                break;
+            }
+            shards.iter_mut().for_each(|shard| shard.turn().expect("the simulated driver doesn't fail"));
+        }
+        assert!(shards.iter().all(Shard::is_linked), "shards find each other");
+        for (shard, network) in shards.iter_mut().zip(&networks) {
+            shard.listen(ListenerId(0), network.listener()).expect("to listen");
+        }
+        let random = fastrand::Rng::with_seed(seed);
+        let registry = Registry { snapshot, publisher, reports, random, untold: VecDeque::new() };
+        Self { networks, shards, mailboxes, registry, clients: Vec::new(), seed }
     }
 
     pub fn now(&self) -> Instant {
-        self.network.now()
+        self.networks[0].now()
     }
 
-    /// A client that connects now.
+    /// A client that connects now, to the first shard.
     pub fn connect(&mut self, settings: Settings) -> usize {
+        self.connect_to(0, settings)
+    }
+
+    pub fn connect_to(&mut self, shard: usize, settings: Settings) -> usize {
         let index = self.clients.len();
-        let peer = self.network.connect(ListenerId(0));
+        let peer = self.networks[shard].connect(ListenerId(0));
         let seed = self.seed.wrapping_mul(1000).wrapping_add(index as u64);
         self.clients.push(Client::new(&format!("client{index}"), peer, settings, seed, self.now()));
         index
     }
 
-    /// One turn of the shard, then one of each client. Whether anything happens.
+    fn is_idle(&self) -> bool {
+        self.networks.iter().all(SimNetwork::is_idle)
+    }
+
+    /// One turn of each shard, then one of each client. Whether anything happens.
     pub fn turn(&mut self) -> bool {
-        let was_idle = self.network.is_idle();
+        let was_idle = self.is_idle();
         let before = self.now();
-        self.shard.turn().expect("the simulated driver doesn't fail");
-        if !self.network.is_idle() && self.now() == before {
-            // What comes next may lie behind a timer of the shard, for which a held clock doesn't move.
-            self.network.advance(Duration::from_micros(20));
+        for shard in &mut self.shards {
+            shard.turn().expect("the simulated driver doesn't fail");
         }
+        // The shards have one clock in common.
+        let latest = self.networks.iter().map(SimNetwork::now).max().expect("a network");
+        for network in &self.networks {
+            network.advance(latest.since(network.now()));
+        }
+        if !self.is_idle() && self.now() == before {
+            // What comes next may lie behind a timer of the shard, for which a held clock doesn't move.
+            self.networks.iter().for_each(|network| network.advance(Duration::from_micros(20)));
+        }
+        let has_news = self.registry.work(&self.mailboxes);
         let now = self.now();
         let mut has_worked = false;
         for client in &mut self.clients {
             has_worked |= client.work(now);
         }
-        has_worked || !was_idle || !self.network.is_idle()
+        has_worked || has_news || !was_idle || !self.is_idle()
     }
 
     /// Turns until nothing is under way; the clock moves only by the network's latency.
     pub fn settle(&mut self) {
+        // A turn may leave something to do for the next without an event of the network; between shards it
+        // takes a few there and back.
+        let enough = if self.shards.len() == 1 { 3 } else { 20 };
         let mut quiet = 0;
         for _ in 0..400_000 {
-            // A turn may leave something to do for the next, without an event of the network.
             quiet = if self.turn() { 0 } else { quiet + 1 };
-            if quiet == 3 {
+            if quiet == enough {
                 return;
             }
         }
@@ -135,12 +241,7 @@ impl World {
                 client.closed
             );
         }
-        panic!(
-            "the world never comes to rest: {:?}, idle: {}, buffers {}",
-            self.holdings(),
-            self.network.is_idle(),
-            self.network.buffers_held()
-        );
+        panic!("the world never comes to rest: {:?}, idle: {}", self.holdings(), self.is_idle());
     }
 
     /// Lets `time` pass in steps, with all timers on both sides.
@@ -149,15 +250,33 @@ impl World {
         while self.now() < end {
             self.settle();
             let step = Duration::from_millis(250).min(end.since(self.now()));
-            self.network.advance(step);
+            self.networks.iter().for_each(|network| network.advance(step));
             let now = self.now();
             self.clients.iter_mut().for_each(|client| client.expire(now));
         }
         self.settle();
     }
 
+    /// What the shards hold together, but for their connections with each other.
     pub fn holdings(&self) -> ShardHoldings {
-        self.shard.core().holdings()
+        let mut sum = ShardHoldings::default();
+        for shard in &self.shards {
+            let holdings = shard.core().holdings();
+            sum.connections += holdings.connections - (self.shards.len() - 1);
+            sum.links += holdings.links;
+            sum.addresses += holdings.addresses;
+            sum.fan_outs += holdings.fan_outs;
+            sum.waiting += holdings.waiting;
+            sum.waiting_bytes += holdings.waiting_bytes;
+            sum.output_bytes += holdings.output_bytes;
+            sum.partial_bytes += holdings.partial_bytes;
+        }
+        sum
+    }
+
+    /// Settled deliveries that the shards have dropped.
+    pub fn dropped(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.core().counters().dropped_presettled).sum()
     }
 
     /// Closes all clients in order, and checks that the shard holds nothing afterwards.
@@ -169,9 +288,11 @@ impl World {
     }
 
     pub fn expect_empty(&self) {
-        trace!("{:?}", self.shard.core().counters());
-        assert_eq!(self.holdings(), ShardHoldings::default(), "the shard is empty");
-        assert_eq!(self.network.connections(), 0, "all connections are closed");
-        assert_eq!(self.network.buffers_held(), 0, "all buffers are back");
+        let each: Vec<ShardHoldings> = self.shards.iter().map(|shard| shard.core().holdings()).collect();
+        assert_eq!(self.holdings(), ShardHoldings::default(), "the shards are empty: {each:#?}");
+        for network in &self.networks {
+            assert_eq!(network.connections(), 0, "all connections are closed");
+            assert_eq!(network.buffers_held(), 0, "all buffers are back");
+        }
     }
 }

@@ -4,7 +4,10 @@ use super::registry::{Registry, shard_name};
 use crate::base::id::ListenerId;
 use crate::io::driver::Driver as _;
 use crate::io::uring::{UringDoorbell, UringDriver, UringSizes};
+use crate::log;
+use crate::log::{Level, Module};
 use crate::routing::Snapshot;
+use crate::shard::idle::Idle;
 use crate::shard::mailbox::{Mailbox, Message};
 use crate::shard::seat::{Seat, seats};
 use crate::shard::slots::ListenerSettings;
@@ -31,6 +34,34 @@ pub(super) struct Shards {
     threads: Vec<JoinHandle<Result<(), String>>>,
 }
 
+/// What shards do while there is nothing to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idling {
+    /// Whether they block.
+    pub(super) idle: Idle,
+    /// How long the kernel polls devices before they do; zero: not at all.
+    pub(super) napi: Duration,
+}
+
+impl Idling {
+    /// Lets the kernel poll devices for a shard, if that is wanted. Where it can't, everything works as without.
+    fn busy_poll_devices(self, driver: &mut UringDriver, shard: usize) {
+        if self.napi.is_zero() {
+            return;
+        }
+        let Err(error) = driver.busy_poll_devices(self.napi) else { return };
+        // All shards run on the same kernel.
+        if shard == 0 {
+            log!(
+                Module::Server,
+                Level::Warning,
+                "'napiMicroseconds' changes nothing: this kernel can't poll network devices for an io_uring \
+                 ({error}); it takes Linux 6.9 or newer, built with CONFIG_NET_RX_BUSY_POLL"
+            );
+        }
+    }
+}
+
 /// What a shard's thread needs to know of the others before it can start.
 struct Introduction {
     doorbells: Vec<UringDoorbell>,
@@ -52,6 +83,7 @@ pub(super) fn start(
     snapshot: Snapshot,
     settings: &[ListenerSettings],
     cpus: &[Option<usize>],
+    idling: Idling,
     sockets: Vec<(ListenerId, TcpListener)>,
 ) -> Result<(Shards, Registry), String> {
     let (publisher, seats) = seats(cpus.len(), snapshot.clone());
@@ -67,6 +99,7 @@ pub(super) fn start(
             cpu: *cpu,
             seat,
             settings: settings.to_vec(),
+            idling,
             ready: ready.clone(),
             introduced,
             linked: link.clone(),
@@ -117,6 +150,7 @@ struct Start {
     cpu: Option<usize>,
     seat: Seat,
     settings: Vec<ListenerSettings>,
+    idling: Idling,
     ready: mpsc::Sender<Ready>,
     introduced: mpsc::Receiver<Introduction>,
     linked: mpsc::Sender<()>,
@@ -133,7 +167,8 @@ impl Start {
                 .map_err(|error| format!("can't pin shard {number} to CPU {cpu}: {error}"))?;
         }
         let unusable = |error: io::Error| format!("can't set up the io_uring of shard {number}: {error}");
-        let driver = UringDriver::new(UringSizes::default()).map_err(unusable)?;
+        let mut driver = UringDriver::new(UringSizes::default()).map_err(unusable)?;
+        self.idling.busy_poll_devices(&mut driver, number);
         let (mailbox, messages) = Mailbox::new(driver.waker());
         let doorbell = driver.doorbell().map_err(unusable)?;
         let alone = self.ready.send((number, doorbell, mailbox)).is_err();
@@ -143,7 +178,8 @@ impl Start {
         };
         let others =
             Others { doorbells: others.doorbells, mailboxes: others.mailboxes, reports: others.reports };
-        let mut shard = Shard::new(driver, self.seat, others, self.settings, messages);
+        let shard = Shard::new(driver, self.seat, others, self.settings, messages);
+        let mut shard = shard.with_idle(self.idling.idle);
         let failed = |error: io::Error| format!("the io_uring of shard {number} failed: {error}");
         while !shard.is_linked() {
             shard.turn().map_err(failed)?;

@@ -6,6 +6,7 @@
 use super::config::{AddressMatch, BindAddress, Config, Distribution, ListenerConfig, StripAnnotations};
 use super::open_properties;
 use super::shards::{self, Idling, Shards};
+use super::watchdog;
 use crate::base::id::{ListenerId, ShardId};
 use crate::engine::Settings;
 use crate::engine::settings::SaslPolicy;
@@ -69,6 +70,7 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
         let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
         let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling, sockets)?;
         let registry = tokio_uring::spawn(registry.run());
+        let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
         for address in &addresses {
             log!(Module::Server, Level::Notice, "Listening on {address}");
         }
@@ -81,6 +83,7 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
         );
         let ended = supervise(&mut signals, &mut shards).await;
         registry.abort();
+        watchdog.abort();
         ended
     })
 }

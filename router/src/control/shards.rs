@@ -9,13 +9,13 @@ use crate::log::{Level, Module};
 use crate::routing::Snapshot;
 use crate::shard::idle::Idle;
 use crate::shard::mailbox::{Mailbox, Message};
-use crate::shard::seat::{Seat, seats};
+use crate::shard::seat::{Presence, Seat, seats};
 use crate::shard::slots::ListenerSettings;
 use crate::shard::turn::{Others, Shard};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::net::TcpListener;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc as reports, oneshot};
@@ -32,6 +32,7 @@ pub(super) struct Shards {
     mailboxes: Vec<Mailbox<UringDriver>>,
     ended: Vec<oneshot::Receiver<()>>,
     threads: Vec<JoinHandle<Result<(), String>>>,
+    presences: Arc<[Presence]>,
 }
 
 /// What shards do while there is nothing to do.
@@ -90,7 +91,8 @@ pub(super) fn start(
     let (report, reported) = reports::channel(REPORTS_MAX);
     let (ready, is_ready) = mpsc::channel();
     let (link, linked) = mpsc::channel();
-    let mut shards = Shards { mailboxes: Vec::new(), ended: Vec::new(), threads: Vec::new() };
+    let presences = seats[0].presences.clone();
+    let mut shards = Shards { mailboxes: Vec::new(), ended: Vec::new(), threads: Vec::new(), presences };
     let mut introduce = Vec::new();
     for (seat, cpu) in seats.into_iter().zip(cpus) {
         let (introduction, introduced) = mpsc::channel();
@@ -191,6 +193,11 @@ impl Start {
 }
 
 impl Shards {
+    /// What all see of each shard.
+    pub(super) fn presences(&self) -> Arc<[Presence]> {
+        self.presences.clone()
+    }
+
     /// Tells all shards to close their connections and to end.
     pub(super) fn shut_down(&self) {
         for shard in 0..self.mailboxes.len() {

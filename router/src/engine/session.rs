@@ -403,7 +403,8 @@ impl<D: Copy + Default> Connection<D> {
             }
             return Ok(opened.then_some(Event::WindowOpened(channel)));
         };
-        if session.handles.get(remote_handle).is_none() && session.former_handles.get(remote_handle).is_some() {
+        if session.handles.get(remote_handle).is_none() && session.former_handles.get(remote_handle).is_some()
+        {
             // Clients answer our flow though their detach has crossed it. Its session part holds all the same.
             return Ok(opened.then_some(Event::WindowOpened(channel)));
         }

@@ -1,6 +1,7 @@
 //! The loop of a shard: one turn after another (design: completions in, work, output out).
 
 use super::Core;
+use super::activity::Doing;
 use super::idle::Idle;
 use super::mailbox::{Mailbox, Message, Report};
 use super::neighbours::Neighbour;
@@ -151,6 +152,7 @@ impl<D: Driver> Shard<D> {
         while !self.is_done() {
             self.turn()?;
         }
+        self.doing(Doing::Waiting);
         Ok(())
     }
 
@@ -174,10 +176,14 @@ impl<D: Driver> Shard<D> {
     /// When the driver fails for good.
     pub fn turn(&mut self) -> io::Result<()> {
         let deadline = self.prepare_wait();
+        self.doing(Doing::Waiting);
         let waited = self.driver.submit_and_wait(deadline);
-        self.presences[usize::from(self.core.shard.0)].sleeper.awake();
+        let presence = &self.presences[usize::from(self.core.shard.0)];
+        presence.sleeper.awake();
+        presence.activity.begin_turn();
         self.core.routes.begin_turn();
         waited?;
+        self.doing(Doing::Completions);
         self.core.now = self.driver.now();
         let mut came = false;
         for _ in 0..COMPLETIONS_PER_TURN_MAX {
@@ -185,18 +191,28 @@ impl<D: Driver> Shard<D> {
             self.take(completion);
             came = true;
         }
+        self.doing(Doing::HandOffs);
         came |= self.recv_hand_offs();
         if came {
             self.came_at = self.core.now;
         }
+        self.doing(Doing::Timers);
         self.core.expire_timers();
+        self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();
         self.report();
+        self.doing(Doing::Flush);
         self.flush();
         self.end_shortage();
         self.ring_doorbells();
         Ok(())
+    }
+
+    /// Publishes what the shard turns to.
+    #[inline]
+    fn doing(&self, doing: Doing) {
+        self.presences[usize::from(self.core.shard.0)].activity.set(doing);
     }
 
     /// Decides whether the next wait may block, and returns until when it may: not at all if there is something

@@ -5,3 +5,4 @@ mod open_properties;
 mod registry;
 pub mod router;
 mod shards;
+mod watchdog;

@@ -5,7 +5,8 @@
 
 use super::config::{AddressMatch, BindAddress, Config, Distribution, ListenerConfig, StripAnnotations};
 use super::open_properties;
-use super::shards::{self, Shards};
+use super::shards::{self, Idling, Shards};
+use super::watchdog;
 use crate::base::id::{ListenerId, ShardId};
 use crate::engine::Settings;
 use crate::engine::settings::SaslPolicy;
@@ -41,6 +42,7 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
     let id = config.router.id.clone().unwrap_or_else(generated_id);
     let cpus = cpus(config)?;
     let snapshot = snapshot(config, &id);
+    let idling = Idling { idle: config.router.idle, napi: config.router.napi };
     let settings: Vec<ListenerSettings> = config
         .listeners
         .iter()
@@ -70,8 +72,9 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
     };
     tokio_uring::builder().uring_builder(&runtime_ring).start(async move {
         let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
-        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, sockets)?;
+        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling, sockets)?;
         let registry = tokio_uring::spawn(registry.run());
+        let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
         for address in &addresses {
             log!(Module::Server, Level::Notice, "Listening on {address}");
         }
@@ -84,6 +87,7 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
         );
         let ended = supervise(&mut signals, &mut shards).await;
         registry.abort();
+        watchdog.abort();
         ended
     })
 }

@@ -4,15 +4,18 @@ use super::registry::{Registry, shard_name};
 use crate::base::id::ListenerId;
 use crate::io::driver::Driver as _;
 use crate::io::uring::{UringDoorbell, UringDriver, UringSizes};
+use crate::log;
+use crate::log::{Level, Module};
 use crate::routing::Snapshot;
+use crate::shard::idle::Idle;
 use crate::shard::mailbox::{Mailbox, Message};
-use crate::shard::seat::{Seat, seats};
+use crate::shard::seat::{Presence, Seat, seats};
 use crate::shard::slots::ListenerSettings;
 use crate::shard::turn::{Others, Shard};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::net::TcpListener;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc as reports, oneshot};
@@ -29,6 +32,35 @@ pub(super) struct Shards {
     mailboxes: Vec<Mailbox<UringDriver>>,
     ended: Vec<oneshot::Receiver<()>>,
     threads: Vec<JoinHandle<Result<(), String>>>,
+    presences: Arc<[Presence]>,
+}
+
+/// What shards do while there is nothing to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idling {
+    /// Whether they block.
+    pub(super) idle: Idle,
+    /// How long the kernel polls devices before they do; zero: not at all.
+    pub(super) napi: Duration,
+}
+
+impl Idling {
+    /// Lets the kernel poll devices for a shard, if that is wanted. Where it can't, everything works as without.
+    fn busy_poll_devices(self, driver: &mut UringDriver, shard: usize) {
+        if self.napi.is_zero() {
+            return;
+        }
+        let Err(error) = driver.busy_poll_devices(self.napi) else { return };
+        // All shards run on the same kernel.
+        if shard == 0 {
+            log!(
+                Module::Server,
+                Level::Warning,
+                "'napiMicroseconds' changes nothing: this kernel can't poll network devices for an io_uring \
+                 ({error}); it takes Linux 6.9 or newer, built with CONFIG_NET_RX_BUSY_POLL"
+            );
+        }
+    }
 }
 
 /// What a shard's thread needs to know of the others before it can start.
@@ -52,13 +84,15 @@ pub(super) fn start(
     snapshot: Snapshot,
     settings: &[ListenerSettings],
     cpus: &[Option<usize>],
+    idling: Idling,
     sockets: Vec<(ListenerId, TcpListener)>,
 ) -> Result<(Shards, Registry), String> {
     let (publisher, seats) = seats(cpus.len(), snapshot.clone());
     let (report, reported) = reports::channel(REPORTS_MAX);
     let (ready, is_ready) = mpsc::channel();
     let (link, linked) = mpsc::channel();
-    let mut shards = Shards { mailboxes: Vec::new(), ended: Vec::new(), threads: Vec::new() };
+    let presences = seats[0].presences.clone();
+    let mut shards = Shards { mailboxes: Vec::new(), ended: Vec::new(), threads: Vec::new(), presences };
     let mut introduce = Vec::new();
     for (seat, cpu) in seats.into_iter().zip(cpus) {
         let (introduction, introduced) = mpsc::channel();
@@ -67,6 +101,7 @@ pub(super) fn start(
             cpu: *cpu,
             seat,
             settings: settings.to_vec(),
+            idling,
             ready: ready.clone(),
             introduced,
             linked: link.clone(),
@@ -117,6 +152,7 @@ struct Start {
     cpu: Option<usize>,
     seat: Seat,
     settings: Vec<ListenerSettings>,
+    idling: Idling,
     ready: mpsc::Sender<Ready>,
     introduced: mpsc::Receiver<Introduction>,
     linked: mpsc::Sender<()>,
@@ -133,7 +169,8 @@ impl Start {
                 .map_err(|error| format!("can't pin shard {number} to CPU {cpu}: {error}"))?;
         }
         let unusable = |error: io::Error| format!("can't set up the io_uring of shard {number}: {error}");
-        let driver = UringDriver::new(UringSizes::default()).map_err(unusable)?;
+        let mut driver = UringDriver::new(UringSizes::default()).map_err(unusable)?;
+        self.idling.busy_poll_devices(&mut driver, number);
         let (mailbox, messages) = Mailbox::new(driver.waker());
         let doorbell = driver.doorbell().map_err(unusable)?;
         let alone = self.ready.send((number, doorbell, mailbox)).is_err();
@@ -143,7 +180,8 @@ impl Start {
         };
         let others =
             Others { doorbells: others.doorbells, mailboxes: others.mailboxes, reports: others.reports };
-        let mut shard = Shard::new(driver, self.seat, others, self.settings, messages);
+        let shard = Shard::new(driver, self.seat, others, self.settings, messages);
+        let mut shard = shard.with_idle(self.idling.idle);
         let failed = |error: io::Error| format!("the io_uring of shard {number} failed: {error}");
         while !shard.is_linked() {
             shard.turn().map_err(failed)?;
@@ -155,6 +193,11 @@ impl Start {
 }
 
 impl Shards {
+    /// What all see of each shard.
+    pub(super) fn presences(&self) -> Arc<[Presence]> {
+        self.presences.clone()
+    }
+
     /// Tells all shards to close their connections and to end.
     pub(super) fn shut_down(&self) {
         for shard in 0..self.mailboxes.len() {

@@ -60,8 +60,11 @@ impl Sleeper {
 
     /// The consumer has stopped blocking, for whatever reason.
     pub fn awake(&self) {
-        // Relaxed: a producer that still reads the old value rings a bell for nothing.
-        self.state.0.store(AWAKE, Ordering::Relaxed);
+        // Relaxed: a producer that still reads the old value rings a bell for nothing. Not stored again where it
+        // holds already: producers read the line each time that they publish.
+        if self.state.0.load(Ordering::Relaxed) != AWAKE {
+            self.state.0.store(AWAKE, Ordering::Relaxed);
+        }
     }
 
     /// Whether the caller, a producer that has published something since it last asked, must ring. `true` for

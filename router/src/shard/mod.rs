@@ -18,10 +18,13 @@
 //! | `congestion` | settled deliveries that wait for a receiver who takes nothing |
 //! | `outcome` | outcomes and settlement, from either end to the other |
 //! | `fan_out` | deliveries with several copies |
+//! | `activity` | what the shard is doing, for the watchdog |
+//! | `idle` | blocking or spinning while there is nothing to do |
 //! | `seat` | its place among the other shards |
 //! | `neighbours` | the other shards: hand-off, links to their receivers |
 //! | `mailbox` | messages from and to other threads |
 
+pub mod activity;
 mod congestion;
 mod credit;
 mod egress;
@@ -29,6 +32,7 @@ mod events;
 mod fan_out;
 mod forward;
 mod front;
+pub mod idle;
 mod links;
 pub mod mailbox;
 mod neighbours;

@@ -1,5 +1,6 @@
 //! What a shard is given before it starts: its place among the others.
 
+use super::activity::Activity;
 use crate::base::buffer::Chunk;
 use crate::base::id::ShardId;
 use crate::mem::doorbell::Sleeper;
@@ -40,6 +41,8 @@ pub struct Presence {
     pub sleeper: Sleeper,
     /// Its connections, those on their way to it included.
     pub connections: AtomicU32,
+    /// What it is doing.
+    pub activity: Activity,
 }
 
 /// A shard's place among the others.

@@ -1,6 +1,8 @@
 //! The loop of a shard: one turn after another (design: completions in, work, output out).
 
 use super::Core;
+use super::activity::Doing;
+use super::idle::Idle;
 use super::mailbox::{Mailbox, Message, Report};
 use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
@@ -44,6 +46,9 @@ pub struct Shard<D: Driver> {
     mailboxes: Vec<Mailbox<D>>,
     reports: Option<Sender<Report>>,
     shutdown: Option<Instant>,
+    idle: Idle,
+    /// When something last came: the spinning of [`Idle::SpinThenBlock`] counts from there.
+    came_at: Instant,
 }
 
 /// How a shard reaches the other shards and the control thread.
@@ -102,7 +107,27 @@ impl<D: Driver> Shard<D> {
             let connection = core.open_neighbour(shard);
             neighbours.push(Neighbour { shard, rings, connection, doorbell, pushed: false });
         }
-        Self { driver, core, listeners, mailbox, presences, neighbours, mailboxes, reports, shutdown: None }
+        let came_at = core.now;
+        Self {
+            driver,
+            core,
+            listeners,
+            mailbox,
+            presences,
+            neighbours,
+            mailboxes,
+            reports,
+            shutdown: None,
+            idle: Idle::default(),
+            came_at,
+        }
+    }
+
+    /// The same shard, which does this while there is nothing to do.
+    #[must_use]
+    pub fn with_idle(mut self, idle: Idle) -> Self {
+        self.idle = idle;
+        self
     }
 
     /// Whether the connections to all other shards are open: from then on clients may come.
@@ -127,6 +152,7 @@ impl<D: Driver> Shard<D> {
         while !self.is_done() {
             self.turn()?;
         }
+        self.doing(Doing::Waiting);
         Ok(())
     }
 
@@ -149,29 +175,53 @@ impl<D: Driver> Shard<D> {
     /// # Errors
     /// When the driver fails for good.
     pub fn turn(&mut self) -> io::Result<()> {
-        let deadline = self.sleep();
+        let deadline = self.prepare_wait();
+        self.doing(Doing::Waiting);
         let waited = self.driver.submit_and_wait(deadline);
-        self.presences[usize::from(self.core.shard.0)].sleeper.awake();
+        let presence = &self.presences[usize::from(self.core.shard.0)];
+        presence.sleeper.awake();
+        presence.activity.begin_turn();
         self.core.routes.begin_turn();
         waited?;
+        self.doing(Doing::Completions);
         self.core.now = self.driver.now();
+        let mut came = false;
         for _ in 0..COMPLETIONS_PER_TURN_MAX {
             let Some(completion) = self.driver.next_completion() else { break };
             self.take(completion);
+            came = true;
         }
-        self.recv_hand_offs();
+        self.doing(Doing::HandOffs);
+        came |= self.recv_hand_offs();
+        if came {
+            self.came_at = self.core.now;
+        }
+        self.doing(Doing::Timers);
         self.core.expire_timers();
+        self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();
         self.report();
+        self.doing(Doing::Flush);
         self.flush();
         self.end_shortage();
         self.ring_doorbells();
         Ok(())
     }
 
-    /// Says that the shard is about to wait, and returns until when: not at all if there is something to do.
-    fn sleep(&mut self) -> Option<Instant> {
+    /// Publishes what the shard turns to.
+    #[inline]
+    fn doing(&self, doing: Doing) {
+        self.presences[usize::from(self.core.shard.0)].activity.set(doing);
+    }
+
+    /// Decides whether the next wait may block, and returns until when it may: not at all if there is something
+    /// to do, or while the shard spins. Says that the shard sleeps if it may.
+    pub(super) fn prepare_wait(&mut self) -> Option<Instant> {
+        if self.idle.spins(self.core.now.since(self.came_at)) {
+            std::hint::spin_loop();
+            return Some(self.core.now);
+        }
         self.core.routes.sleep();
         self.presences[usize::from(self.core.shard.0)].sleeper.prepare_sleep();
         // Whoever pushes from here on rings the doorbell.
@@ -183,8 +233,11 @@ impl<D: Driver> Shard<D> {
         [self.core.next_deadline(), self.shutdown, retry].into_iter().flatten().min()
     }
 
-    fn recv_hand_offs(&mut self) {
+    /// Takes what the other shards have pushed. Tells whether there was something.
+    fn recv_hand_offs(&mut self) -> bool {
+        let mut came = false;
         for neighbour in &mut self.neighbours {
+            came |= !neighbour.rings.from.is_empty();
             // Whoever waits for room is woken like one that was given something.
             neighbour.pushed |= neighbour.recv(&mut self.core);
             let waits =
@@ -193,6 +246,7 @@ impl<D: Driver> Shard<D> {
                 self.core.mark_dirty(neighbour.connection);
             }
         }
+        came
     }
 
     /// Tells the control thread what has changed. What it can't take now goes with the next turn.

@@ -83,6 +83,26 @@ const ROUTER: &[Attribute] = &[
         String,
         "Ringmain's own: the CPUs to pin shards to, one shard each, such as 2-5,8. In place of workerThreads.",
     ),
+    Attribute::new(
+        "idle",
+        Enumeration(&["block", "spin", "spin-then-block"]),
+        "Ringmain's own: what a shard does while there is nothing to do. block: it sleeps; spin: it looks for work all the time and takes a whole CPU, for the least latency; spin-then-block: it spins for spinMicroseconds after something came, then it sleeps.",
+    )
+    .default("block"),
+    Attribute::new(
+        "spinMicroseconds",
+        Integer { min: 1, max: 10_000_000 },
+        "Ringmain's own: how long a shard spins after something came (idle: spin-then-block).",
+    )
+    .default("50")
+    .unit("microseconds"),
+    Attribute::new(
+        "napiMicroseconds",
+        Integer { min: 0, max: 1_000_000 },
+        "Ringmain's own: how long the kernel polls the network devices' queues before a shard sleeps (Linux 6.9 and newer); 0: not at all. It takes that much CPU each time that a shard has nothing to do.",
+    )
+    .default("0")
+    .unit("microseconds"),
     Attribute::new("debugDumpFile", Path, "A file for debug output at exit. It stays absent.").formerly("debugDump").inert(),
     Attribute::new("saslConfigDir", Path, "The directory of the SASL library's configuration.")
         .formerly("saslConfigPath")

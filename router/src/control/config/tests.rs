@@ -5,6 +5,8 @@ use super::{
     AddressFamily, AddressMatch, Config, Distribution, Json, ListenerConfig, RouterMode, StripAnnotations,
 };
 use crate::log::{Level, Levels, Module};
+use crate::shard::idle::Idle;
+use core::time::Duration;
 
 fn parse(text: &str) -> Config {
     Config::parse(text, "test.conf").unwrap_or_else(|errors| panic!("{errors}"))
@@ -607,4 +609,22 @@ proptest::proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_shards_do_while_idle_is_set_in_the_router_section() {
+    let router = |attributes: &str| parse(&format!("router {{\n{attributes}\n}}\nlistener {{\n}}\n"));
+    let plain = router("mode: standalone");
+    assert_eq!((plain.router.idle, plain.router.napi), (Idle::Block, Duration::ZERO));
+    assert_eq!(router("idle: spin").router.idle, Idle::Spin);
+    let for_a_while = router("idle: spin-then-block").router.idle;
+    assert_eq!(for_a_while, Idle::SpinThenBlock(Duration::from_micros(50)));
+    let bounded = router("idle: spin-then-block\nspinMicroseconds: 200\nnapiMicroseconds: 30");
+    assert_eq!(bounded.router.idle, Idle::SpinThenBlock(Duration::from_micros(200)));
+    assert_eq!((bounded.router.napi, bounded.warnings.len()), (Duration::from_micros(30), 0));
+    for useless in ["spinMicroseconds: 50", "idle: spin\nnapiMicroseconds: 30"] {
+        let warnings = router(useless).warnings;
+        assert!(warnings.len() == 1 && warnings[0].contains("changes nothing"), "{warnings:?}");
+    }
+    assert!(router("napiMicroseconds: 30").warnings.is_empty());
 }

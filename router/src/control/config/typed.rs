@@ -1,6 +1,7 @@
 //! The configuration as types, and the checks that concern more than one attribute.
 
 use core::fmt;
+use core::time::Duration;
 
 use super::Config;
 use super::check::Record;
@@ -8,6 +9,7 @@ use super::error::Findings;
 use super::json::Member;
 use super::pattern::normal_form;
 use crate::log::{Levels, Module};
+use crate::shard::idle::Idle;
 
 /// How many bytes of transfer frames a session may have in flight: the protocol's windows count frames,
 /// and `qdrouterd` keeps their product with the frame size within a signed 32-bit number.
@@ -42,6 +44,10 @@ pub struct RouterConfig {
     pub line: u32,
     /// `cpus`: the CPUs to pin shards to, each once, in the order of the file; at least one.
     pub cpus: Option<Vec<usize>>,
+    /// `idle` and `spinMicroseconds`: what shards do while there is nothing to do.
+    pub idle: Idle,
+    /// `napiMicroseconds`: how long the kernel polls devices before a shard sleeps; zero: not at all.
+    pub napi: Duration,
     /// `timestampsInUTC`: of the log.
     pub is_log_in_utc: bool,
     /// `defaultDistribution`: for addresses that no `address` section matches.
@@ -280,10 +286,39 @@ fn router_config(record: &Record, findings: &mut Findings) -> RouterConfig {
         line: record.line,
         worker_threads,
         cpus,
+        idle: idle(record, findings),
+        napi: microseconds(record, "napiMicroseconds"),
         is_log_in_utc: record.boolean("timestampsInUTC"),
         default_distribution: distribution(record, "defaultDistribution"),
         metadata: record.text("metadata").map(str::to_owned),
     }
+}
+
+fn microseconds(record: &Record, name: &str) -> Duration {
+    Duration::from_micros(record.unsigned(name).unwrap_or(0).into())
+}
+
+/// What shards do while there is nothing to do. Settings that the others make useless give a warning.
+fn idle(record: &Record, findings: &mut Findings) -> Idle {
+    let idle = match record.text("idle") {
+        Some("spin") => Idle::Spin,
+        Some("spin-then-block") => Idle::SpinThenBlock(microseconds(record, "spinMicroseconds")),
+        Some("block") => Idle::Block,
+        other => unreachable!("the schema refuses idle {other:?}"),
+    };
+    let spins_for_a_while = matches!(idle, Idle::SpinThenBlock(_));
+    if record.is_set("spinMicroseconds") && !spins_for_a_while {
+        let message = "router: 'spinMicroseconds' changes nothing without 'idle: spin-then-block'".to_owned();
+        findings.warning(record.line_of("spinMicroseconds"), message);
+    }
+    if idle == Idle::Spin && !microseconds(record, "napiMicroseconds").is_zero() {
+        let message =
+            "router: 'napiMicroseconds' changes nothing with 'idle: spin': the kernel polls devices \
+                       only before a shard sleeps, and these never do"
+                .to_owned();
+        findings.warning(record.line_of("napiMicroseconds"), message);
+    }
+    idle
 }
 
 /// The CPUs of a list such as `2-5,8`.

@@ -15,7 +15,7 @@ pub(super) const GROUP: u16 = 0;
 /// Buffers that are offered at least, if there are so many.
 const OFFERED_MIN: u16 = 32;
 
-/// Waits after which the number of offered buffers is fitted to what was used in them.
+/// Waits with bytes after which the number of offered buffers is fitted to what was used in them.
 const FITTING_PERIOD: u16 = 4096;
 
 /// Tells the buffers of several drivers apart.
@@ -140,12 +140,13 @@ impl BufferRing {
 
     /// Offers as many buffers as the next wait is likely to use. To be called before each wait.
     pub(super) fn offer(&mut self) {
+        // Waits that brought nothing don't count: a shard that spins has thousands of them in any lull.
+        self.waits += u16::from(self.taken > 0);
         self.taken_max = self.taken_max.max(self.taken);
         self.taken = 0;
         if std::mem::take(&mut self.was_starved) {
             self.target = self.target.saturating_mul(2).min(self.count);
         }
-        self.waits += 1;
         if self.waits == FITTING_PERIOD {
             let likely = (2 * u32::from(self.taken_max)).max(u32::from(OFFERED_MIN));
             self.target = u16::try_from(likely).unwrap_or(u16::MAX).min(self.count);

@@ -156,13 +156,24 @@ impl UringDriver {
         }
     }
 
-    /// Decides whether to wait, and how long. An idle strategy that spins before it blocks goes here.
+    /// Lets the kernel poll the queues of the network devices, for `limit` at the most, before a wait blocks.
+    ///
+    /// # Errors
+    /// When the kernel can't: before Linux 6.9, or built without `CONFIG_NET_RX_BUSY_POLL`.
+    pub fn busy_poll_devices(&mut self, limit: Duration) -> io::Result<()> {
+        let microseconds = u32::try_from(limit.as_micros()).unwrap_or(u32::MAX);
+        self.ring.submitter().register_napi(&mut types::Napi::new().set_busy_poll_timeout(microseconds))
+    }
+
+    /// Decides whether to wait, and how long. A deadline that has passed costs no look at the clock: a shard
+    /// that spins asks for nothing else.
     fn plan_wait(&self, until: Option<Instant>) -> Wait {
         if !self.ready.is_empty() || self.ring.has_completions() {
             return Wait::Poll;
         }
         match until {
             None => Wait::Block(None),
+            Some(until) if until <= self.now => Wait::Poll,
             Some(until) => {
                 let left = until.since(clock::monotonic());
                 if left.is_zero() { Wait::Poll } else { Wait::Block(Some(left)) }

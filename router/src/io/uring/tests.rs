@@ -346,3 +346,50 @@ fn the_probe_leaves_nothing_behind() {
         assert_eq!(descriptors(), before);
     });
 }
+
+/// A deadline that has passed is a look at what is there: how a shard spins. Everything comes without one
+/// wait that blocks.
+#[test]
+fn what_comes_is_seen_without_ever_blocking() {
+    let (Some(mut stand), Some(mut other)) = (UringStand::new(ROOMY), UringStand::new(ROOMY)) else { return };
+    let doorbell = stand.driver.doorbell().expect("a descriptor");
+    let waker = stand.driver.waker();
+    let mut peer = stand.connect();
+    let (mut accepted, mut received, mut woken) = (0, 0, 0);
+    let end = clock::monotonic() + Duration::from_secs(10);
+    while received < 5 || woken < 2 {
+        assert!(stand.driver.now() < end, "accepted {accepted}, received {received}, woken {woken}");
+        let deadline = stand.driver.now();
+        stand.driver.submit_and_wait(Some(deadline)).expect("the driver works");
+        while let Some(completion) = stand.driver.next_completion() {
+            match completion {
+                Completion::Accepted { socket, .. } => {
+                    accepted += 1;
+                    stand.driver.open(key(0, 0), socket);
+                    peer.write(b"hello");
+                    other.driver.ring_doorbell(&doorbell);
+                    other.driver.submit_and_wait(Some(Instant(0))).expect("the driver works");
+                }
+                Completion::Received { buffer, .. } => {
+                    received += stand.driver.bytes(&buffer).len();
+                    stand.driver.release(buffer);
+                    waker.wake();
+                }
+                Completion::Woken => woken += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn devices_are_polled_or_the_kernel_says_that_it_cannot() {
+    let Some(mut stand) = UringStand::new(ROOMY) else { return };
+    if let Err(error) = stand.driver.busy_poll_devices(Duration::from_micros(20)) {
+        eprintln!("this kernel can't: {error}");
+        assert!(matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)), "{error:?}");
+    }
+    let deadline = clock::monotonic() + Duration::from_millis(2);
+    stand.driver.submit_and_wait(Some(deadline)).expect("waiting works either way");
+    assert!(stand.driver.now() >= deadline);
+}

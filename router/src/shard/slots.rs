@@ -160,6 +160,7 @@ impl Core {
             closing: false,
             held_for: None,
         });
+        self.connections_peak = self.connections_peak.max(self.connections.len());
         self.mark_dirty(key);
         key
     }

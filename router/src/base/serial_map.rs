@@ -196,7 +196,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(32))]
         #![proptest_config(ProptestConfig::with_cases(24))]
         /// Against a plain hash map, across the wrap of the numbers.
         #[test]

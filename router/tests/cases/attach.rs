@@ -98,7 +98,7 @@ fn t_09_second_as_receiver() {
 #[test]
 fn t_09_second_as_sender() {
     for sender_mode in RCV_MODES {
-        let router = Router::with(Setup { router: "    workerThreads: 1", ..Setup::default() });
+        let router = Router::start();
         let mut consumer = router.peer();
         let attach = Attach { rcv_settle_mode: ReceiverSettleMode::Second, ..receiver("q") };
         let (receiver, _) = consumer.attach(0, attach);

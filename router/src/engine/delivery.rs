@@ -3,7 +3,7 @@
 use super::event::LinkRef;
 use crate::base::id::{Channel, Handle, Serial};
 use crate::base::limits::DESCRIPTION_BYTES_MAX;
-use ringmain_codec::{Cursor, Decode, DeliveryState, Encode, Role, Writer};
+use ringmain_codec::{Cursor, Decode, DeliveryState, Encode, ReceiverSettleMode, Role, Writer};
 use std::rc::Rc;
 
 /// An unsettled delivery, with what the engine's user keeps with it.
@@ -15,6 +15,8 @@ pub struct Unsettled<D> {
     pub data: D,
     /// Whether its receiver has given it a terminal state, which is final.
     pub terminal: bool,
+    /// When its receiver settles it: as its link says, or as its sender said for this one (§2.7.5).
+    pub rcv_settle_mode: ReceiverSettleMode,
 }
 
 /// A delivery that is about to be sent.

@@ -35,6 +35,8 @@ pub struct Receiving {
     pub bytes: u64,
     /// The format given with the first frame.
     pub message_format: u32,
+    /// When we settle it, by the first frame or the link.
+    pub rcv_settle_mode: ReceiverSettleMode,
 }
 
 /// A delivery of which some, but not all, frames have gone.
@@ -82,7 +84,7 @@ pub struct Link {
     pub available: u32,
     /// The settle mode of the sender, as both agreed.
     pub snd_settle_mode: SenderSettleMode,
-    /// The settle mode of the receiver, as both agreed.
+    /// The settle mode of the receiver, as both agreed; of single deliveries the sender may say another.
     pub rcv_settle_mode: ReceiverSettleMode,
     /// As receiver: deliveries that came and aren't settled.
     pub unsettled: u32,
@@ -279,6 +281,11 @@ impl Link {
             Some(tag) if tag.len() > 32 => return invalid("transfer.delivery-tag is longer than 32 bytes"),
             Some(_) => {}
         }
+        if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second)
+            && self.rcv_settle_mode == ReceiverSettleMode::First
+        {
+            return invalid("transfer.rcv-settle-mode is second, and the link's is first");
+        }
         if !self.recv_delivery() {
             return Err(Violation::link(
                 link,
@@ -291,6 +298,7 @@ impl Link {
             settled: false,
             bytes: 0,
             message_format: transfer.message_format.unwrap_or(0),
+            rcv_settle_mode: transfer.rcv_settle_mode.unwrap_or(self.rcv_settle_mode),
         })
     }
 }

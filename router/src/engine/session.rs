@@ -12,7 +12,7 @@ use crate::base::id::{Channel, Handle, Serial};
 use crate::base::limits::LINKS_PER_SESSION_MAX;
 use crate::base::serial_map::SerialMap;
 use crate::base::sparse::SparseMap;
-use ringmain_codec::{Begin, Condition, End, Flow, Role, Transfer};
+use ringmain_codec::{Begin, Condition, End, Flow, ReceiverSettleMode, Role, Transfer};
 use std::rc::Rc;
 
 /// The life of a session endpoint.
@@ -225,11 +225,11 @@ impl<D> Session<D> {
 
     /// Adds an unsettled delivery that came.
     #[inline]
-    pub(super) fn push_incoming(&mut self, handle: Handle)
+    pub(super) fn push_incoming(&mut self, handle: Handle, rcv_settle_mode: ReceiverSettleMode)
     where
         D: Default,
     {
-        self.incoming.push(Unsettled { handle, data: D::default(), terminal: false });
+        self.incoming.push(Unsettled { handle, data: D::default(), terminal: false, rcv_settle_mode });
         if let Some(link) = self.link_mut(handle) {
             link.unsettled += 1;
         }

@@ -75,7 +75,7 @@ impl<D: Copy + Default> Connection<D> {
         match (first, settled) {
             (true, true) => session.incoming.skip(),
             (true, false) => {
-                session.push_incoming(handle);
+                session.push_incoming(handle, receiving.rcv_settle_mode);
             }
             (false, true) => {
                 // Its entry is needed until the delivery's user has seen this frame.
@@ -98,6 +98,12 @@ impl<D: Copy + Default> Connection<D> {
             payload,
         };
         Ok(Some(Event::Transfer(arrived)))
+    }
+
+    /// When we, as receiver, settle an unsettled delivery that came.
+    #[must_use]
+    pub fn incoming_settle_mode(&self, channel: Channel, delivery_id: Serial) -> Option<ReceiverSettleMode> {
+        self.session(channel)?.incoming.get(delivery_id).map(|unsettled| unsettled.rcv_settle_mode)
     }
 
     /// What is kept with an unsettled delivery that came.
@@ -186,7 +192,14 @@ impl<D: Copy + Default> Connection<D> {
         if delivery.settled {
             session.outgoing.skip();
         } else {
-            session.outgoing.push(Unsettled { handle: link.handle, data: delivery.data, terminal: false });
+            let rcv_settle_mode =
+                session.link(link.handle).map_or(ReceiverSettleMode::First, |link| link.rcv_settle_mode);
+            session.outgoing.push(Unsettled {
+                handle: link.handle,
+                data: delivery.data,
+                terminal: false,
+                rcv_settle_mode,
+            });
         }
         Some(delivery_id)
     }
@@ -276,8 +289,10 @@ impl<D: Copy + Default> Connection<D> {
         out: &mut Output,
     ) -> bool {
         let Some(session) = self.session_mut(link.channel) else { return false };
-        let second =
-            session.link(link.handle).is_some_and(|link| link.rcv_settle_mode == ReceiverSettleMode::Second);
+        let second = session
+            .incoming
+            .get(delivery_id)
+            .is_some_and(|unsettled| unsettled.rcv_settle_mode == ReceiverSettleMode::Second);
         let settled = settled && !(second && state.is_some());
         let known = if settled {
             session.remove_incoming(delivery_id).is_some()

@@ -131,8 +131,8 @@ impl Core {
     fn settles_first(&self, source: &DeliveryRef) -> bool {
         self.connections
             .get(source.connection)
-            .and_then(|slot| slot.engine.link(source.link))
-            .is_some_and(|link| link.rcv_settle_mode == ReceiverSettleMode::First)
+            .and_then(|slot| slot.engine.incoming_settle_mode(source.link.channel, source.delivery_id))
+            .is_some_and(|mode| mode == ReceiverSettleMode::First)
     }
 
     fn is_from_neighbour(&self, source: &DeliveryRef) -> bool {

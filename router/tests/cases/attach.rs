@@ -2,10 +2,10 @@
 
 use ringmain_codec::{
     Attach, Coordinator, DeliveryState, Performative, ReceiverSettleMode, Role, SenderSettleMode, Source,
-    Target,
+    Target, Transfer,
 };
 
-use crate::support::{LinkId, Peer, Router, Setup, message, receiver, sender};
+use crate::support::{LinkId, Peer, Router, Setup, first_transfer, message, receiver, sender};
 
 const SND_MODES: [SenderSettleMode; 3] =
     [SenderSettleMode::Unsettled, SenderSettleMode::Settled, SenderSettleMode::Mixed];
@@ -36,10 +36,12 @@ fn t_09_the_router_sends_by_the_mode_of_the_link() {
     let router = Router::start();
     let mut peer = router.peer();
     for snd_settle_mode in SND_MODES {
+        // An address of its own: those that the consumers before had may be known for a while.
+        let address = format!("q/{snd_settle_mode:?}");
         let mut consumer = router.peer();
-        let (link, _) = consumer.attach(0, Attach { snd_settle_mode, ..receiver("q") });
+        let (link, _) = consumer.attach(0, Attach { snd_settle_mode, ..receiver(&address) });
         consumer.grant(link, 100);
-        let sender = peer.attach_sender("q");
+        let sender = peer.attach_sender(&address);
         for settled in [false, true] {
             let id = peer.send_delivery(sender, &message::data(b"x"), settled);
             let delivery = consumer.expect_delivery();
@@ -93,12 +95,47 @@ fn t_09_second_as_receiver() {
     consumer.expect_nothing_for(1);
 }
 
+/// The sender may say of a single delivery that its receiver settles first, on a link where it settles second
+/// (§2.7.5). The other way round is illegal.
+#[test]
+fn t_09_a_single_delivery_may_have_another_mode() {
+    let router = Router::start();
+    let mut consumer = router.peer();
+    consumer.attach_receiver("q", 1000);
+    let mut peer = router.peer();
+    let attach = Attach { rcv_settle_mode: ReceiverSettleMode::Second, ..sender(Some("q")) };
+    let (link, _) = peer.attach(0, attach);
+    peer.await_credit(link, 1);
+    let modes =
+        [(None, false), (Some(ReceiverSettleMode::First), true), (Some(ReceiverSettleMode::Second), false)];
+    for (id, (rcv_settle_mode, is_settled)) in (0..).zip(modes) {
+        let transfer = Transfer { rcv_settle_mode, ..first_transfer(link, id, b"t", false, false) };
+        peer.send_transfer(0, transfer, &message::data(b"x"));
+        let delivery = consumer.expect_delivery();
+        consumer.accept(&delivery);
+        let outcome = peer.expect_outcome(id);
+        assert_eq!(outcome.disposition().state, Some(DeliveryState::Accepted));
+        assert_eq!(outcome.disposition().settled, is_settled, "{rcv_settle_mode:?}");
+        if !is_settled {
+            peer.settle(0, id, None);
+        }
+    }
+    peer.expect_nothing_for(100);
+
+    let link = peer.attach_sender("q");
+    peer.await_credit(link, 1);
+    let rcv_settle_mode = Some(ReceiverSettleMode::Second);
+    let transfer = Transfer { rcv_settle_mode, ..first_transfer(link, 3, b"t", false, false) };
+    peer.send_transfer(0, transfer, &message::data(b"x"));
+    peer.expect_detached_with(link, "amqp:invalid-field");
+}
+
 /// rcv-settle-mode second towards a receiver: its outcome travels, and only when the sender has settled is the
 /// receiver told so.
 #[test]
 fn t_09_second_as_sender() {
     for sender_mode in RCV_MODES {
-        let router = Router::with(Setup { router: "    workerThreads: 1", ..Setup::default() });
+        let router = Router::start();
         let mut consumer = router.peer();
         let attach = Attach { rcv_settle_mode: ReceiverSettleMode::Second, ..receiver("q") };
         let (receiver, _) = consumer.attach(0, attach);

@@ -13,7 +13,7 @@ const LINES_MAX: usize = 800;
 /// The folders (and single files) of `router/src`, and which others each may import.
 ///
 /// `engine`, `routing` and `io` never import one another; `shard` is where they meet. `control` starts
-/// shards and so knows what they are made of, but nobody except `main` and the command line knows it.
+/// shards and so knows what they are made of, but nobody except `main` knows it.
 const LAYERS: &[(&str, &[&str])] = &[
     ("base", &["base"]),
     ("mem", &["base", "mem"]),
@@ -25,7 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("shard", &["base", "mem", "rcu", "log", "engine", "routing", "io", "shard"]),
     ("control", &["base", "rcu", "log", "engine", "routing", "io", "shard", "control"]),
     ("client", &["base", "log", "engine", "client", "cli"]),
-    ("cli", &["base", "log", "client", "control", "cli"]),
+    ("cli", &["base", "log", "client", "cli"]),
     ("main", &["base", "log", "client", "control", "cli"]),
 ];
 

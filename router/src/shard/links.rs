@@ -300,6 +300,10 @@ impl Core {
         let attachment = attachment(slot.listener.max_message_size);
         if let Err(fault) = slot.engine.accept_link(link, &attachment, &mut slot.out) {
             self.end_session(key, link.channel, fault);
+            if let Some(address) = address {
+                // It may have been put in for this link.
+                self.addresses.forget_unused(address);
+            }
             return None;
         }
         slot.links += 1;

@@ -119,6 +119,7 @@ pub fn check(world: &World, has_losses: bool) {
             receipt.came_settled += usize::from(receiver.settled_by_router.contains(number));
         }
     }
+    check_order(world);
     let mut sent_presettled = 0;
     let mut came_presettled = 0;
     for sender in world.clients.iter().flat_map(|client| &client.senders) {
@@ -159,6 +160,19 @@ pub fn check(world: &World, has_losses: bool) {
         assert!(came_presettled <= sent_presettled);
         let missing = (sent_presettled - came_presettled) as u64;
         assert!(missing <= dropped, "{missing} are missing, {dropped} were dropped");
+    }
+}
+
+/// What one sender sends to one receiver comes in its order, among messages of the same priority.
+fn check_order(world: &World) {
+    for receiver in world.clients.iter().flat_map(|client| &client.receivers) {
+        for sender in world.clients.iter().flat_map(|client| &client.senders) {
+            let mut last: BTreeMap<u8, u64> = BTreeMap::new();
+            for message in receiver.got.iter().filter_map(|number| sender.sent.get(number)) {
+                let before = last.insert(message.priority.unwrap_or(4), message.number);
+                assert!(before < Some(message.number), "{before:?} came before {}", message.number);
+            }
+        }
     }
 }
 

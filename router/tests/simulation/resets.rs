@@ -92,26 +92,33 @@ fn check_after(world: &mut World) {
     world.close_all();
 }
 
-fn resets_at_every_byte(name: &'static str, policy: Policy, shards: usize, every: u64) {
+/// Which way the byte went after which the victim is reset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    ToRouter,
+    ToVictim,
+}
+
+fn resets_at_every_byte(name: &'static str, policy: Policy, way: Way, shards: usize, every: u64) {
     let mut whole = clients(policy, shards);
     talk(&mut whole);
     whole.settle();
-    let (sent, received) =
-        (whole.clients[VICTIM].peer.sent_total(), whole.clients[VICTIM].peer.received_total());
+    let peer = &whole.clients[VICTIM].peer;
+    let bytes = match way {
+        Way::ToRouter => peer.sent_total(),
+        Way::ToVictim => peer.received_total(),
+    };
     let came = |index: usize| {
         whole.clients[index].receivers.iter().map(|receiver| receiver.got.len()).sum::<usize>()
     };
     assert_eq!([came(OTHER), came(VICTIM)], [6, 4], "the conversation takes place");
-    println!("{sent} + {received} bytes");
-    assert!(sent > 1000 && received > 1000, "{sent} {received}");
-    for_each_seed_in(name, 0..(sent + received + 2) / every, |step| {
-        let at = step * every;
+    assert!(bytes > 1000, "{bytes} bytes");
+    for_each_seed_in(name, 0..bytes / every + 1, |step| {
         let mut world = clients(policy, shards);
         let peer = &world.clients[VICTIM].peer;
-        if at <= sent {
-            peer.reset_after_sent(at);
-        } else {
-            peer.reset_after_received(at - sent - 1);
+        match way {
+            Way::ToRouter => peer.reset_after_sent(step * every),
+            Way::ToVictim => peer.reset_after_received(step * every),
         }
         talk(&mut world);
         check_after(&mut world);
@@ -119,13 +126,27 @@ fn resets_at_every_byte(name: &'static str, policy: Policy, shards: usize, every
 }
 
 #[test]
-fn a_reset_after_any_byte_leaves_nothing_behind() {
-    resets_at_every_byte("a_reset_after_any_byte_leaves_nothing_behind", Policy::Accept, 1, 1);
+fn a_reset_after_any_byte_to_the_router_leaves_nothing_behind() {
+    let name = "a_reset_after_any_byte_to_the_router_leaves_nothing_behind";
+    resets_at_every_byte(name, Policy::Accept, Way::ToRouter, 1, 1);
 }
 
 #[test]
-fn a_reset_while_nothing_is_settled_leaves_nothing_behind() {
-    resets_at_every_byte("a_reset_while_nothing_is_settled_leaves_nothing_behind", Policy::Keep, 1, 1);
+fn a_reset_after_any_byte_of_the_router_leaves_nothing_behind() {
+    let name = "a_reset_after_any_byte_of_the_router_leaves_nothing_behind";
+    resets_at_every_byte(name, Policy::Accept, Way::ToVictim, 1, 1);
+}
+
+#[test]
+fn a_reset_after_any_byte_to_the_router_while_nothing_is_settled_leaves_nothing_behind() {
+    let name = "a_reset_after_any_byte_to_the_router_while_nothing_is_settled_leaves_nothing_behind";
+    resets_at_every_byte(name, Policy::Keep, Way::ToRouter, 1, 1);
+}
+
+#[test]
+fn a_reset_after_any_byte_of_the_router_while_nothing_is_settled_leaves_nothing_behind() {
+    let name = "a_reset_after_any_byte_of_the_router_while_nothing_is_settled_leaves_nothing_behind";
+    resets_at_every_byte(name, Policy::Keep, Way::ToVictim, 1, 1);
 }
 
 /// The same where the victim and the other one are on two shards; not at every byte, since the conversation is
@@ -133,6 +154,8 @@ fn a_reset_while_nothing_is_settled_leaves_nothing_behind() {
 #[test]
 fn a_reset_seen_from_another_shard_leaves_nothing_behind() {
     let name = "a_reset_seen_from_another_shard_leaves_nothing_behind";
-    resets_at_every_byte(name, Policy::Accept, 2, 11);
-    resets_at_every_byte(name, Policy::Keep, 2, 13);
+    for way in [Way::ToRouter, Way::ToVictim] {
+        resets_at_every_byte(name, Policy::Accept, way, 2, 17);
+        resets_at_every_byte(name, Policy::Keep, way, 2, 19);
+    }
 }

@@ -27,6 +27,10 @@ const PATTERN_LENGTH: usize = 251;
 /// one has got the handle again by then. So the next attach waits for the first link to be forgotten.
 const REFUSAL_WAIT: Duration = Duration::from_millis(100);
 
+/// fe2o3-amqp answers a drain also after its own detach, which is a breach (AMQP 1.0 §2.6.6). The router drains senders to an
+/// address whose last receiver leaves, and that is when a responder is told to stop: so it lets the answer go out first.
+const LAST_DRAIN_WAIT: Duration = Duration::from_millis(200);
+
 /// How long after asking for a drain the link is taken to be drained. fe2o3-amqp keeps its own credit figure when the
 /// sender's flow arrives and reports nothing, so the end of a drain can't be seen through it.
 const DRAIN_WAIT: Duration = Duration::from_millis(500);
@@ -356,6 +360,9 @@ impl Peer {
                 }
                 None | Some(_) => {}
             }
+        }
+        if !senders.is_empty() {
+            tokio::time::sleep(LAST_DRAIN_WAIT).await;
         }
         for (_, sender) in senders {
             must("detach", sender.close().await);

@@ -112,7 +112,8 @@ impl World {
         for client in &mut self.clients {
             has_worked |= client.work(now);
         }
-        has_worked || !was_idle || !self.network.is_idle()
+        // What was received may wait in the shard for a later turn.
+        has_worked || !was_idle || !self.network.is_idle() || self.network.buffers_held() > 0
     }
 
     /// Turns until nothing is under way; the clock moves only by the network's latency.

@@ -46,6 +46,17 @@ pub const OUTPUT_ANSWERS_MAX: usize = 2 * OUTPUT_BACKLOG_MAX;
 /// Completions that a shard deals with before it sends what they led to.
 pub const COMPLETIONS_PER_TURN_MAX: usize = 256;
 
+/// What a connection is heard of in one turn: when it is reached, the buffer at hand is its last. The rest waits
+/// for the next turn.
+pub const CONNECTION_BYTES_PER_TURN_MAX: u32 = 64 * 1024;
+
+/// Received buffers of a connection that wait for later turns, beyond which it isn't read until they are done.
+/// (Those that the kernel has filled already still come.)
+pub const BUFFERS_DEFERRED_MAX: u16 = 16;
+
+/// What a shard takes from each other shard in one turn, beside the chunk at hand.
+pub const HAND_OFF_BYTES_PER_TURN_MAX: usize = 256 * 1024;
+
 /// Hand-offs that a shard takes from each other shard in one turn.
 pub const HAND_OFFS_PER_TURN_MAX: usize = 64;
 

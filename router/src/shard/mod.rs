@@ -20,6 +20,7 @@
 //! | `fan_out` | deliveries with several copies |
 //! | `activity` | what the shard is doing, for the watchdog |
 //! | `idle` | blocking or spinning while there is nothing to do |
+//! | `share` | what each connection may have of a turn |
 //! | `seat` | its place among the other shards |
 //! | `neighbours` | the other shards: hand-off, links to their receivers |
 //! | `mailbox` | messages from and to other threads |
@@ -40,6 +41,7 @@ mod outcome;
 mod payload;
 mod queue;
 pub mod seat;
+pub mod share;
 pub mod slots;
 pub mod turn;
 

@@ -18,7 +18,8 @@ use super::slots::{ListenerSettings, SharedSettings};
 use super::{Core, slots};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey, ShardId};
 use crate::base::limits::{
-    CHUNKS_PER_SEND_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX, UNSETTLED_PER_LINK_MAX,
+    CHUNKS_PER_SEND_MAX, HAND_OFF_BYTES_PER_TURN_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX,
+    UNSETTLED_PER_LINK_MAX,
 };
 use crate::engine::settings::SaslPolicy;
 use crate::engine::{Attachment, Cause, LinkRef, Settings, Side};
@@ -99,12 +100,13 @@ impl<Doorbell> Neighbour<Doorbell> {
 
     /// Takes what the other shard has pushed. Tells whether it waits for the room that this made.
     pub(super) fn recv(&mut self, core: &mut Core) -> bool {
-        let mut taken = 0;
-        while taken < HAND_OFFS_PER_TURN_MAX {
+        let (mut taken, mut bytes) = (0, 0);
+        while taken < HAND_OFFS_PER_TURN_MAX && bytes < HAND_OFF_BYTES_PER_TURN_MAX {
             let Some(hand_off) = self.rings.from.pop() else { break };
             taken += 1;
             match hand_off {
                 HandOff::Frames(chunk) => {
+                    bytes += chunk.filled;
                     core.recv(self.connection, &chunk.bytes[..chunk.filled]);
                     // Where there is no room it is freed here.
                     if self.rings.to.room() > 0 {

@@ -1,5 +1,6 @@
 //! The connections of a shard.
 
+use super::share::Share;
 use super::{Core, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
@@ -73,6 +74,8 @@ pub struct Slot {
     pub paused: bool,
     /// Whether it isn't read because the shard holds too much payload.
     pub over_budget: bool,
+    /// What it has had of the turn.
+    pub share: Share,
     /// Payload of it that stays in the router for now.
     pub held_bytes: usize,
     /// Links that are attached on it, or being attached.
@@ -150,6 +153,7 @@ impl Core {
             dirty: false,
             paused: false,
             over_budget: false,
+            share: Share::default(),
             held_bytes: 0,
             links: 0,
             progress: self.now,
@@ -198,7 +202,7 @@ impl Core {
             // A peer that isn't read isn't silent. It may still be gone, when it takes nothing for long.
             let patience = slot.engine.idle_timeout().unwrap_or(Duration::MAX);
             let stuck = slot.sending && now.since(slot.progress) > patience.saturating_mul(2);
-            if (slot.paused || slot.over_budget) && !stuck {
+            if (slot.paused || slot.over_budget || slot.share.is_waiting()) && !stuck {
                 slot.engine.heard(now);
             }
             let event = slot.engine.handle_timeout(now, &mut slot.out);

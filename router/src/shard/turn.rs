@@ -6,6 +6,7 @@ use super::idle::Idle;
 use super::mailbox::{Mailbox, Message, Report};
 use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
+use super::share::Late;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
 use crate::base::buffer::Chunk;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
@@ -21,6 +22,7 @@ use crate::log::{Level, Module};
 use crate::mem::heap;
 use crate::routing::Snapshot;
 use ringmain_codec::Condition;
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,8 +40,8 @@ const REPORT_RETRY: Duration = Duration::from_millis(1);
 
 /// A shard with its driver.
 pub struct Shard<D: Driver> {
-    driver: D,
-    core: Core,
+    pub(super) driver: D,
+    pub(super) core: Core,
     listeners: Vec<SharedSettings>,
     mailbox: Receiver<Message<D>>,
     presences: Arc<[Presence]>,
@@ -50,6 +52,10 @@ pub struct Shard<D: Driver> {
     idle: Idle,
     /// When something last came: the spinning of [`Idle::SpinThenBlock`] counts from there.
     came_at: Instant,
+    /// Tells turns apart, for whose share of which turn is used up.
+    pub(super) turn: u32,
+    /// What waits for a later turn, in order.
+    pub(super) deferred: VecDeque<(ConnectionKey, Late<D::Received>)>,
 }
 
 /// How a shard reaches the other shards and the control thread.
@@ -121,6 +127,8 @@ impl<D: Driver> Shard<D> {
             shutdown: None,
             idle: Idle::default(),
             came_at,
+            turn: 0,
+            deferred: VecDeque::new(),
         }
     }
 
@@ -186,6 +194,8 @@ impl<D: Driver> Shard<D> {
         waited?;
         self.doing(Doing::Completions);
         self.core.now = self.driver.now();
+        self.turn = self.turn.wrapping_add(1);
+        self.take_deferred();
         let mut came = false;
         for _ in 0..COMPLETIONS_PER_TURN_MAX {
             let Some(completion) = self.driver.next_completion() else { break };
@@ -227,7 +237,7 @@ impl<D: Driver> Shard<D> {
         self.presences[usize::from(self.core.shard.0)].sleeper.prepare_sleep();
         // Whoever pushes from here on rings the doorbell.
         let handed = self.neighbours.iter_mut().any(|neighbour| !neighbour.rings.from.is_empty());
-        if handed || !self.core.dirty.is_empty() {
+        if handed || !self.core.dirty.is_empty() || !self.deferred.is_empty() {
             return Some(self.core.now);
         }
         let retry = self.core.is_report_waiting().then(|| self.core.now + REPORT_RETRY);
@@ -275,10 +285,7 @@ impl<D: Driver> Shard<D> {
 
     fn take(&mut self, completion: Completion<D::Socket, D::Received>) {
         match completion {
-            Completion::Received { connection, buffer } => {
-                self.core.recv(connection, self.driver.bytes(&buffer));
-                self.driver.release(buffer);
-            }
+            Completion::Received { connection, buffer } => self.received(connection, buffer),
             Completion::Sent { connection, chunks, result } => self.sent(connection, chunks, result),
             Completion::Accepted { listener, socket, peer } => {
                 let Some(settings) = self.listeners.get(usize::from(listener.0)) else { return };
@@ -300,12 +307,7 @@ impl<D: Driver> Shard<D> {
                  open files (ulimit -n) if this one is too low",
                 listener.0
             ),
-            Completion::ReceiveEnded { connection, error } => {
-                self.core.receive_ended(connection, error.as_ref());
-                if error.is_some() {
-                    self.close(connection);
-                }
-            }
+            Completion::ReceiveEnded { connection, error } => self.receive_ended(connection, error),
             Completion::Closed { connection } => {
                 if self.core.connections.remove(connection).is_some() {
                     let me = usize::from(self.core.shard.0);
@@ -415,7 +417,7 @@ impl<D: Driver> Shard<D> {
             return;
         }
         if drained {
-            if std::mem::take(&mut slot.paused) && !slot.over_budget {
+            if std::mem::take(&mut slot.paused) && slot.is_read() {
                 slot.engine.heard(self.core.now);
                 self.driver.resume_receiving(connection);
             }
@@ -467,7 +469,7 @@ impl<D: Driver> Shard<D> {
                 slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect::<smallvec::SmallVec<[Chunk; 2]>>();
             self.driver.send(connection, chunks);
         }
-        let was_read = !slot.paused && !slot.over_budget;
+        let was_read = slot.is_read();
         slot.paused |= pending > OUTPUT_ANSWERS_MAX;
         if self.core.held_bytes > HELD_BYTES_MAX && slot.held_bytes > 0 && !slot.over_budget {
             slot.over_budget = true;
@@ -494,7 +496,7 @@ impl<D: Driver> Shard<D> {
         for connection in std::mem::take(&mut self.core.over_budget) {
             let Some(slot) = self.core.connections.get_mut(connection) else { continue };
             slot.over_budget = false;
-            if !slot.paused {
+            if slot.is_read() {
                 slot.engine.heard(self.core.now);
                 self.driver.resume_receiving(connection);
             }
@@ -512,7 +514,7 @@ impl<D: Driver> Shard<D> {
         }
     }
 
-    fn close(&mut self, connection: ConnectionKey) {
+    pub(super) fn close(&mut self, connection: ConnectionKey) {
         if let Some(slot) = self.core.connections.get_mut(connection)
             && !std::mem::replace(&mut slot.closing, true)
         {

@@ -5,6 +5,7 @@
 
 mod client;
 mod exchange;
+mod fair;
 mod hostile;
 #[path = "../support/hostile.rs"]
 mod hostile_peer;

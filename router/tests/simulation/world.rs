@@ -216,7 +216,12 @@ impl World {
         for client in &mut self.clients {
             has_worked |= client.work(now);
         }
-        has_worked || has_news || !was_idle || !self.is_idle()
+        // What was received may wait in a shard for a later turn.
+        has_worked
+            || has_news
+            || !was_idle
+            || !self.is_idle()
+            || self.networks.iter().any(|network| network.buffers_held() > 0)
     }
 
     /// Turns until nothing is under way; the clock moves only by the network's latency.

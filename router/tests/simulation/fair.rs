@@ -31,7 +31,7 @@ struct Raw {
 
 impl Raw {
     fn open(world: &mut World) -> Self {
-        let peer = world.network.connect(ListenerId(0));
+        let peer = world.networks[0].connect(ListenerId(0));
         peer.write(&ProtocolHeader::AMQP.to_bytes());
         peer.write(&frame(0, &Open { container_id: "raw", max_frame_size: 1 << 16, ..Open::default() }, &[]));
         peer.write(&frame(0, &Begin { incoming_window: 100, outgoing_window: 100, ..Begin::default() }, &[]));
@@ -82,13 +82,13 @@ fn one_that_floods_does_not_keep_another_from_its_answers() {
     flooding.peer.write(&flood(FLOOD));
     let (mut rounds, mut turns_of_flood) = (0, 0);
     let answers_before = asking.flows;
-    while !world.network.is_idle() || world.network.buffers_held() > 0 {
+    while !world.networks[0].is_idle() || world.networks[0].buffers_held() > 0 {
         asking.ask();
         let asked = asking.flows;
         let mut turns = 0;
         while asking.flows == asked {
             assert!(turns < 3, "round {rounds}: no answer in {turns} turns");
-            world.shard.turn().expect("the simulated driver doesn't fail");
+            world.shards[0].turn().expect("the simulated driver doesn't fail");
             turns += 1;
             asking.read();
         }
@@ -111,19 +111,19 @@ fn one_that_floods_does_not_hold_the_buffers() {
     let mut world = World::new(1, AT_ONCE);
     let flooding = Raw::open(&mut world);
     flooding.peer.write(&flood(16 << 20));
-    world.shard.turn().expect("the simulated driver doesn't fail");
+    world.shards[0].turn().expect("the simulated driver doesn't fail");
     // What was there before it was paused is still heard, in its time.
-    while world.network.buffers_held() > usize::from(BUFFERS_DEFERRED_MAX) {
-        world.shard.turn().expect("the simulated driver doesn't fail");
+    while world.networks[0].buffers_held() > usize::from(BUFFERS_DEFERRED_MAX) {
+        world.shards[0].turn().expect("the simulated driver doesn't fail");
     }
     let received = flooding.peer.sent_total();
-    while world.network.buffers_held() > 1 {
+    while world.networks[0].buffers_held() > 1 {
         assert_eq!(flooding.peer.sent_total(), received, "it isn't read until what waits is heard");
-        world.shard.turn().expect("the simulated driver doesn't fail");
+        world.shards[0].turn().expect("the simulated driver doesn't fail");
     }
     world.settle();
     assert_eq!(flooding.peer.unreceived(), 0, "it is read again");
-    assert_eq!(world.network.buffers_held(), 0);
+    assert_eq!(world.networks[0].buffers_held(), 0);
 }
 
 /// The order of what a peer says is kept, its end included.

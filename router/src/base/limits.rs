@@ -13,8 +13,13 @@
 //! | links of a connection | [`LINKS_PER_CONNECTION_MAX`], then attaches are refused | about 0.5 KiB each |
 //! | sessions of a connection | `maxSessions` of its listener | about 0.5 KiB each |
 //! | connections of a shard | [`CONNECTIONS_MAX`], then they are closed at once | about 3 KiB each with two links |
-//! | hand-offs to another shard | `HAND_OFFS_MAX` of `shard/seat.rs`, then they wait as on a connection | 16 MiB a pair of shards |
+//! | hand-offs to another shard | [`HAND_OFFS_MAX`], then they wait as on a connection | 16 MiB a pair of shards |
+//! | messages in a shard's mailbox | [`MESSAGES_MAX`], then who sends them tries again | 16 KiB a shard |
+//! | reports of shards to control | [`REPORTS_MAX`], then they go together with the next | 64 KiB beside their names |
+//! | time to a client's open | [`HANDSHAKE_TIMEOUT_DEFAULT`] unless its listener says otherwise | |
 //! | received buffers | the driver's ring | 8 MiB a shard |
+
+use core::time::Duration;
 
 /// The largest frame that is taken before the peer's open has said otherwise (AMQP 1.0 §2.4.1, §5.3.1).
 pub const FRAME_BEFORE_OPEN_MAX: u32 = 512;
@@ -59,6 +64,18 @@ pub const HAND_OFF_BYTES_PER_TURN_MAX: usize = 256 * 1024;
 
 /// Hand-offs that a shard takes from each other shard in one turn.
 pub const HAND_OFFS_PER_TURN_MAX: usize = 64;
+
+/// Places of each ring between two shards. Of a chunk's 64 KiB each, 16 MiB for a shard that takes nothing.
+pub const HAND_OFFS_MAX: usize = 256;
+
+/// Messages that wait in a shard's mailbox at the most. Who finds it full tries again later.
+pub const MESSAGES_MAX: usize = 256;
+
+/// Reports of shards that wait for the control thread.
+pub const REPORTS_MAX: usize = 1024;
+
+/// How long a client may take to its open where the configuration doesn't say.
+pub const HANDSHAKE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// Output waiting on a connection beyond which it is closed: its peer takes nothing while others have much
 /// to tell it.

@@ -8,6 +8,7 @@ use super::open_properties;
 use super::shards::{self, Idling, Shards};
 use super::watchdog;
 use crate::base::id::{ListenerId, ShardId};
+use crate::base::limits::HANDSHAKE_TIMEOUT_DEFAULT;
 use crate::engine::Settings;
 use crate::engine::settings::SaslPolicy;
 use crate::io::uring::probe;
@@ -20,14 +21,18 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::TcpListener;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Connections that the kernel completes before we accept them.
 const BACKLOG: i32 = 4096;
 
-/// How long a client may take to its open where the configuration doesn't say.
-const HANDSHAKE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+/// A signal that follows another so soon is the same one: `timeout`, for one, sends it to a process and again to
+/// the process's group.
+const SAME_SIGNAL: Duration = Duration::from_millis(100);
+
+/// Open files without which not even an idle router gets by.
+const OPEN_FILES_MIN: u64 = 64;
 
 /// What we offer and ask for in each open (router-protocol reference §1.2).
 const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
@@ -37,8 +42,8 @@ const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 /// # Errors
 /// Why it can't start, or why it had to stop: a sentence for the user.
 pub fn run(config: &Config) -> Result<ExitCode, String> {
+    raise_file_limit()?;
     probe().map_err(|unsupported| unsupported.to_string())?;
-    raise_file_limit();
     let id = config.router.id.clone().unwrap_or_else(generated_id);
     let cpus = cpus(config)?;
     let snapshot = snapshot(config, &id);
@@ -122,14 +127,23 @@ fn cpus(config: &Config) -> Result<Vec<Option<usize>>, String> {
 
 /// Raises the limit of open files as far as the system lets us: each connection takes one, and the usual soft
 /// limit of 1024 is for programs that use `select`.
-fn raise_file_limit() {
+///
+/// # Errors
+/// If that isn't enough for the router itself.
+fn raise_file_limit() -> Result<(), String> {
     let limit = getrlimit(Resource::Nofile);
+    if let Some(most) = limit.maximum.filter(|most| *most < OPEN_FILES_MIN) {
+        return Err(format!(
+            "the limit of open files is {most}, and the router takes {OPEN_FILES_MIN} for itself: raise it (ulimit -n)"
+        ));
+    }
     if limit.current == limit.maximum {
-        return;
+        return Ok(());
     }
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         log!(Module::Router, Level::Warning, "Can't raise the limit of open files: {error}");
     }
+    Ok(())
 }
 
 /// A name for a router whose configuration gives it none.
@@ -282,13 +296,18 @@ async fn supervise(signals: &mut Signals, shards: &mut Shards) -> Result<ExitCod
         () = shards.first_ended() => {}
     }
     shards.shut_down();
-    tokio::select! {
-        name = signals.stop() => {
-            log!(Module::Server, Level::Notice, "{name} again: ending at once");
-            log::flush(Duration::from_millis(100));
-            std::process::exit(1);
+    let told = Instant::now();
+    loop {
+        tokio::select! {
+            name = signals.stop() => {
+                if told.elapsed() >= SAME_SIGNAL {
+                    log!(Module::Server, Level::Notice, "{name} again: ending at once");
+                    log::flush(Duration::from_millis(100));
+                    std::process::exit(1);
+                }
+            }
+            () = shards.all_ended() => break,
         }
-        () = shards.all_ended() => {}
     }
     shards.join()?;
     log!(Module::Server, Level::Notice, "Stopped");

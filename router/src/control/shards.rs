@@ -2,6 +2,7 @@
 
 use super::registry::{Registry, shard_name};
 use crate::base::id::ListenerId;
+use crate::base::limits::REPORTS_MAX;
 use crate::io::driver::Driver as _;
 use crate::io::uring::{UringDoorbell, UringDriver, UringSizes};
 use crate::log;
@@ -19,9 +20,6 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc as reports, oneshot};
-
-/// Reports of shards that wait for the control thread.
-const REPORTS_MAX: usize = 1024;
 
 /// How often a full mailbox is tried again, and how soon.
 const MAILBOX_TRIES: u32 = 500;

@@ -1,13 +1,11 @@
 //! Messages between a shard and the control thread, and sockets from one shard to another.
 
 use crate::base::id::{ListenerId, ShardId};
+use crate::base::limits::MESSAGES_MAX;
 use crate::io::driver::{Driver, Wake};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-
-/// Messages that wait at the most. Who finds a mailbox full tries again later.
-const MESSAGES_MAX: usize = 256;
 
 /// What another thread tells a shard.
 pub enum Message<D: Driver> {

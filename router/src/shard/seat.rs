@@ -3,15 +3,13 @@
 use super::activity::Activity;
 use crate::base::buffer::Chunk;
 use crate::base::id::ShardId;
+use crate::base::limits::HAND_OFFS_MAX;
 use crate::mem::doorbell::Sleeper;
 use crate::mem::ring::{Consumer, Producer, ring};
 use crate::rcu::{Publisher, Reader, cell};
 use crate::routing::Snapshot;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-
-/// Places of each ring between two shards. Of a chunk's 64 KiB each, 16 MiB for a shard that takes nothing.
-pub const HAND_OFFS_MAX: usize = 256;
 
 /// What one shard gives another.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use ringmain_codec::{
 
 use crate::support::{LinkId, OpenOptions, Peer, Router, message, receiver, sender};
 
-/// An anonymous sender (a null target address): ANONYMOUS-RELAY is offered; messages to somebody are accepted,
-/// those to nobody released, those without `to` rejected with a text; a settled one to nobody is counted as
-/// dropped. The link stays in all of it.
+/// An anonymous sender (a null target address): ANONYMOUS-RELAY is offered; messages to somebody are
+/// accepted, those to nobody released, those without `to` rejected with a text; a settled one to nobody is
+/// counted as dropped. The link stays in all of it.
 #[test]
 fn l_04_the_anonymous_terminus() {
     let router = Router::start();

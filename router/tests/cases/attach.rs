@@ -11,8 +11,8 @@ const SND_MODES: [SenderSettleMode; 3] =
     [SenderSettleMode::Unsettled, SenderSettleMode::Settled, SenderSettleMode::Mixed];
 const RCV_MODES: [ReceiverSettleMode; 2] = [ReceiverSettleMode::First, ReceiverSettleMode::Second];
 
-/// The answer has the modes of the question, in both directions. (The codec leaves out what is the default, so
-/// that "mixed" is also "absent", and so is "first".)
+/// The answer has the modes of the question, in both directions. (The codec leaves out what is the default,
+/// so that "mixed" is also "absent", and so is "first".)
 #[test]
 fn t_09_the_answer_mirrors_the_settle_modes() {
     let router = Router::start();
@@ -130,8 +130,8 @@ fn t_09_a_single_delivery_may_have_another_mode() {
     peer.expect_detached_with(link, "amqp:invalid-field");
 }
 
-/// rcv-settle-mode second towards a receiver: its outcome travels, and only when the sender has settled is the
-/// receiver told so.
+/// rcv-settle-mode second towards a receiver: its outcome travels, and only when the sender has settled is
+/// the receiver told so.
 #[test]
 fn t_09_second_as_sender() {
     for sender_mode in RCV_MODES {

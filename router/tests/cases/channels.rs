@@ -11,8 +11,8 @@ fn begin() -> Performative<'static> {
 }
 
 /// channel-max 0 means one session, and the router keeps to it: whatever channel the peer begins on (the
-/// router's own limit allows for it), the answer is on channel 0, and a second session can't be answered. (The
-/// peer checks the channel of every frame.)
+/// router's own limit allows for it), the answer is on channel 0, and a second session can't be answered.
+/// (The peer checks the channel of every frame.)
 #[test]
 fn c_07_a_channel_max_zero_means_one_session() {
     let router = Router::start();

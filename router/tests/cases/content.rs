@@ -135,8 +135,8 @@ fn from_properties_on(message: &[u8]) -> &[u8] {
     &message[sections.offset()..]
 }
 
-/// The bare message arrives byte for byte, message-annotations are kept, and the header's fields too; an empty
-/// delivery-annotations section hurts nobody.
+/// The bare message arrives byte for byte, message-annotations are kept, and the header's fields too; an
+/// empty delivery-annotations section hurts nobody.
 #[test]
 fn l_08_the_bare_message_is_untouched() {
     let router = Router::start();
@@ -183,8 +183,8 @@ fn l_08_every_combination_of_sections() {
     }
 }
 
-/// The routers' own annotations are taken out on the way to clients, by default; others stay. What a listener's
-/// stripAnnotations says, holds.
+/// The routers' own annotations are taken out on the way to clients, by default; others stay. What a
+/// listener's stripAnnotations says, holds.
 #[test]
 fn l_08_the_routers_own_annotations_are_stripped() {
     fn with_routers(writer: &mut Writer<'_>) -> Written {
@@ -220,7 +220,8 @@ fn l_08_the_routers_own_annotations_are_stripped() {
     }
 }
 
-/// Annotations that can't be read: the message is rejected, the link goes on. Deeper in, the router doesn't look.
+/// Annotations that can't be read: the message is rejected, the link goes on. Deeper in, the router doesn't
+/// look.
 #[test]
 fn l_08_annotations_must_be_readable() {
     let router = Router::start();

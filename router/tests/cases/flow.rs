@@ -62,9 +62,9 @@ fn f_03_a_a_session_only_flow_reopens_the_window() {
     producer.join().expect("the producer is content");
 }
 
-/// The producer has credit for all of it from the start, and nothing is settled on the way, so that no flow of
-/// a link has a reason: the router reopens its window of itself. Transfer-ids, delivery-ids and delivery-count
-/// all pass 2^32 (§2.8.10: serial numbers).
+/// The producer has credit for all of it from the start, and nothing is settled on the way, so that no flow
+/// of a link has a reason: the router reopens its window of itself. Transfer-ids, delivery-ids and
+/// delivery-count all pass 2^32 (§2.8.10: serial numbers).
 #[test]
 fn f_03_b_the_router_reopens_its_own_window() {
     // Some are settled before the end, fewer than a flow of a link would be sent for: a receiver may leave no
@@ -345,9 +345,9 @@ fn f_04_c_credit_topped_up_by_two_threads() {
 }
 
 /// Three messages wait; the receiver drains with a credit of ten, and in the same breath, not knowing any
-/// answer, grants ten without drain. The drain is answered as one all the same. Its ten are used up, and by the
-/// formula of §2.6.7 the second flow (which counts from 0 too) grants nothing beyond them; the same flow from
-/// the drained delivery-count grants a fresh ten.
+/// answer, grants ten without drain. The drain is answered as one all the same. Its ten are used up, and by
+/// the formula of §2.6.7 the second flow (which counts from 0 too) grants nothing beyond them; the same flow
+/// from the drained delivery-count grants a fresh ten.
 #[test]
 fn f_05_a_drain_is_answered_with_its_flag() {
     let mut waiting = Waiting::new(3);

@@ -80,7 +80,8 @@ fn c_06_d_none_and_zero_mean_none() {
     }
 }
 
-/// A time-out of 10 ms is refused with an error that says why; the least that is honoured, 100 ms, is kept to.
+/// A time-out of 10 ms is refused with an error that says why; the least that is honoured, 100 ms, is kept
+/// to.
 #[test]
 fn c_06_e_a_very_short_time_out_is_refused_or_kept() {
     let router = Router::start();

@@ -43,9 +43,9 @@ fn link_line(router: &Router, address_end: &str) -> String {
     })
 }
 
-/// Settled messages to a stalled receiver: sent = received + dropped, exactly; the newest survive; the sender is
-/// never held up for good, and the router's memory stays small. Returns what was dropped, and the counters of
-/// that on the links of sender and receiver.
+/// Settled messages to a stalled receiver: sent = received + dropped, exactly; the newest survive; the sender
+/// is never held up for good, and the router's memory stays small. Returns what was dropped, and the counters
+/// of that on the links of sender and receiver.
 fn settled_messages_are_dropped(threads: u32) -> (usize, usize, usize) {
     let router = Router::with(Setup {
         router: &format!("    workerThreads: {threads}"),
@@ -84,7 +84,8 @@ fn t_05_settled_messages_are_dropped_and_counted() {
     assert_eq!((of_sender, of_receiver), (dropped, dropped));
 }
 
-/// On two shards each counts what is dropped on its own (or both, if the two connections came to the same one).
+/// On two shards each counts what is dropped on its own (or both, if the two connections came to the same
+/// one).
 #[test]
 fn t_05_settled_messages_are_dropped_and_counted_between_shards() {
     let (dropped, of_sender, of_receiver) = settled_messages_are_dropped(2);
@@ -125,8 +126,8 @@ fn t_05_a_slow_receiver_loses_nothing() {
     }
 }
 
-/// Unsettled messages to a stalled receiver: none is dropped, the sender runs out of credit; once the receiver goes
-/// on, all arrive.
+/// Unsettled messages to a stalled receiver: none is dropped, the sender runs out of credit; once the
+/// receiver goes on, all arrive.
 #[test]
 fn t_05_unsettled_messages_wait_for_credit() {
     const CREDIT: usize = 250;

@@ -89,8 +89,8 @@ fn t_11_b_one_byte_more() {
     }
 }
 
-/// 2000 bytes in frames of 500: discovered at the third, which is the first one over the limit. What had gone on
-/// is aborted.
+/// 2000 bytes in frames of 500: discovered at the third, which is the first one over the limit. What had gone
+/// on is aborted.
 #[test]
 fn t_11_b_discovered_at_the_first_frame_over_it() {
     let (router, mut consumer) = limited();
@@ -117,7 +117,8 @@ fn t_11_b_discovered_at_the_first_frame_over_it() {
     peer.expect_outcome(id);
 }
 
-/// A stream without end: the sender goes on for 64 MiB without looking, and the router's memory stays as it is.
+/// A stream without end: the sender goes on for 64 MiB without looking, and the router's memory stays as it
+/// is.
 #[test]
 fn t_11_b_a_stream_beyond_the_limit_costs_no_memory() {
     let (router, _consumer) = limited();

@@ -24,8 +24,8 @@ fn address(number: usize) -> String {
     format!("storm/{}", number % CONNECTIONS)
 }
 
-/// Connects, and says in one breath all that an impatient client can: a receiver with three credits on its own
-/// address, a sender to the next one's.
+/// Connects, and says in one breath all that an impatient client can: a receiver with three credits on its
+/// own address, a sender to the next one's.
 fn connect(router: &Router, number: usize) -> One {
     let mut peer = router.connect();
     peer.queue_bytes(&ProtocolHeader::AMQP.to_bytes());
@@ -45,8 +45,8 @@ fn limit_files(current: u64) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit }).expect("within the hard limit");
 }
 
-/// Every delivery is accounted for, by the outcomes that its sender sees; memory and descriptors go back to where
-/// they were at first.
+/// Every delivery is accounted for, by the outcomes that its sender sees; memory and descriptors go back to
+/// where they were at first.
 #[test]
 fn c_09_two_thousand_connections_reset_at_once() {
     let hard = getrlimit(Resource::Nofile).maximum;

@@ -48,10 +48,10 @@ struct Progress {
     small: AtomicUsize,
 }
 
-/// A message of 1 GiB to a receiver with a window of 8 frames that takes nothing more for ten seconds, and small
-/// messages, a thousand a second, on other sessions of the same two connections. The router's memory stays below
-/// idle + 32 MiB, the sender's window closes, the small ones go on, all bytes arrive, and in the end the memory
-/// is what it was.
+/// A message of 1 GiB to a receiver with a window of 8 frames that takes nothing more for ten seconds, and
+/// small messages, a thousand a second, on other sessions of the same two connections. The router's memory
+/// stays below idle + 32 MiB, the sender's window closes, the small ones go on, all bytes arrive, and in the
+/// end the memory is what it was.
 #[test]
 fn f_08_a_stalled_receiver_costs_only_its_own_link() {
     const SIZE: u64 = 1 << 30;
@@ -217,8 +217,8 @@ fn exchange(peer: &mut Peer, sender: LinkId, consumer: &mut Peer) {
     assert_eq!(peer.expect_outcome(id).disposition().state, Some(DeliveryState::Accepted));
 }
 
-/// The receiver rejects and settles after the second of a thousand frames: the sender hears of it while it sends,
-/// the rest is read and thrown away, and both links go on.
+/// The receiver rejects and settles after the second of a thousand frames: the sender hears of it while it
+/// sends, the rest is read and thrown away, and both links go on.
 #[test]
 fn t_04_a_an_outcome_before_the_last_frame() {
     const FRAMES: usize = 1000;
@@ -300,8 +300,8 @@ fn t_04_b_a_settled_stream_with_nowhere_to_go() {
     });
 }
 
-/// The first frame has nothing in it yet, and the link is closed: nothing is routed before there is something to
-/// route, and nothing is left behind.
+/// The first frame has nothing in it yet, and the link is closed: nothing is routed before there is something
+/// to route, and nothing is left behind.
 #[test]
 fn t_04_c_an_empty_first_frame() {
     const ROUNDS: usize = 1000;

@@ -34,7 +34,8 @@ impl Pair {
         assert_eq!(self.peer.expect_outcome(id).disposition().state, Some(DeliveryState::Accepted));
     }
 
-    /// Makes sure that nothing of what was begun is complete at the receiver, and that its link serves others.
+    /// Makes sure that nothing of what was begun is complete at the receiver, and that its link serves
+    /// others.
     #[track_caller]
     fn expect_nothing_complete(&mut self) {
         self.consumer.expect_only_for(200, &["transfer", "flow"]);
@@ -130,8 +131,8 @@ fn t_01_the_first_frame_must_have_a_delivery_id() {
     pair.expect_nothing_complete();
 }
 
-/// `settled` holds once any frame has said so: there is no outcome for the sender, and the receiver isn't left
-/// with a delivery that nobody settles.
+/// `settled` holds once any frame has said so: there is no outcome for the sender, and the receiver isn't
+/// left with a delivery that nobody settles.
 #[test]
 fn t_01_settled_in_the_middle_counts() {
     for spoken in [1, 2, 3] {
@@ -192,8 +193,8 @@ fn t_02_a_links_may_interleave() {
     }
 }
 
-/// Deliveries of one link may not interleave: the error costs the session or the link, and no mixed message is
-/// delivered.
+/// Deliveries of one link may not interleave: the error costs the session or the link, and no mixed message
+/// is delivered.
 #[test]
 fn t_02_b_deliveries_of_one_link_may_not_interleave() {
     let mut pair = Pair::new();

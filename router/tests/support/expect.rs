@@ -87,8 +87,8 @@ impl Peer {
         }
     }
 
-    /// Waits for a disposition, by the router as receiver, that speaks of this delivery. What it says of others
-    /// is kept for when the test asks.
+    /// Waits for a disposition, by the router as receiver, that speaks of this delivery. What it says of
+    /// others is kept for when the test asks.
     #[track_caller]
     pub fn expect_outcome(&mut self, id: u32) -> Frame {
         // One that was taken already for another delivery may speak of this one as well.
@@ -144,8 +144,8 @@ impl Peer {
         assert!(self.ended, "the router didn't close the socket");
     }
 
-    /// Waits for the router to detach a link with an error of this condition, and answers. Returns the error's
-    /// description.
+    /// Waits for the router to detach a link with an error of this condition, and answers. Returns the
+    /// error's description.
     #[track_caller]
     pub fn expect_detached_with(&mut self, link: LinkId, condition: &str) -> String {
         let router_handle = self.link(link).router_handle;

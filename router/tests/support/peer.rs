@@ -1,8 +1,9 @@
 //! The scripted peer.
 //!
-//! It does what a test tells it, right or wrong, and holds the router to the specification while it does:
-//! a frame that is larger than the peer announced, a transfer without window or credit, a delivery-id out of
-//! order, a channel beyond channel-max or an outcome of a delivery that isn't unsettled fail the test at once.
+//! It does what a test tells it, right or wrong, and holds the router to the specification while it does: a
+//! frame that is larger than the peer announced, a transfer without window or credit, a delivery-id out of
+//! order, a channel beyond channel-max or an outcome of a delivery that isn't unsettled fail the test at
+//! once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};

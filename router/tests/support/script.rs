@@ -257,8 +257,8 @@ impl Peer {
         self.flush();
     }
 
-    /// Takes one frame, if one comes, and keeps no more of it than the peer's account. Tells whether one came;
-    /// an end fails the test.
+    /// Takes one frame, if one comes, and keeps no more of it than the peer's account. Tells whether one
+    /// came; an end fails the test.
     #[track_caller]
     pub fn absorb(&mut self, patience: Duration) -> bool {
         let Some(frame) = self.poll(patience) else { return false };
@@ -280,8 +280,8 @@ impl Peer {
         self.queue_part(link, message, settled, false)
     }
 
-    /// Sends a part of a delivery, in frames of the size that the router takes; `more` says whether this is its
-    /// last part. Whether it is the first is known. The credit must be there; for the window it waits.
+    /// Sends a part of a delivery, in frames of the size that the router takes; `more` says whether this is
+    /// its last part. Whether it is the first is known. The credit must be there; for the window it waits.
     #[track_caller]
     pub fn send_part(&mut self, link: LinkId, part: &[u8], more: bool) -> u32 {
         let id = self.queue_part(link, part, false, more);

@@ -4,7 +4,6 @@
 //! `RINGMAIN_IDLE_SECONDS` says how long the CPU is watched. How much of it is used depends on what else the machine
 //! does, so it is only printed; what is compared with a limit is how often the router wakes up.
 
-#[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -44,7 +43,7 @@ fn opening(number: usize) -> Vec<u8> {
         name: "receiver",
         handle: 0,
         role: Role::Receiver,
-        source: Some(source.clone()),
+        source: Some(source),
         target: Some(Target::Node(TargetNode::default())),
         ..Attach::default()
     }));

@@ -137,6 +137,11 @@ impl Router {
         self.log.lines.lock().expect("nobody panics with it").clone()
     }
 
+    /// The number of the router's process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The memory that the router's process has in use, in bytes (its resident set).
     pub fn memory(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());

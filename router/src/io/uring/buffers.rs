@@ -32,6 +32,9 @@ pub struct ReceivedBuffer {
     id: u16,
 }
 
+/// The size of a huge page, on x86-64 and on most others.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
 /// Anonymous memory, whole pages of it.
 struct Mapping {
     start: NonNull<u8>,
@@ -48,13 +51,25 @@ impl Mapping {
                 std::ptr::null_mut(),
                 length,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
                 0,
             )
         };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
+        }
+        if length >= HUGE_PAGE_BYTES {
+            // The address cache of a CPU holds all buffers then. Where huge pages are off, small ones do.
+            // SAFETY: the range was just mapped, and advice changes nothing in it.
+            let _advised = unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) };
+        }
+        // SAFETY: as above; what is made present are pages of zeros.
+        if unsafe { libc::madvise(start, length, libc::MADV_POPULATE_WRITE) } != 0 {
+            let error = io::Error::last_os_error();
+            // SAFETY: nobody else knows the mapping.
+            unsafe { libc::munmap(start, length) };
+            return Err(error);
         }
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Self { start, length, is_leaked: false })

@@ -1,0 +1,186 @@
+//! What connections cost that do nothing: memory, and CPU for their idle time-outs (AMQP 1.0 §2.4.5).
+//!
+//! Ten thousand of them, each with one session, a sender and a receiver, on an address of its own.
+//! `RINGMAIN_IDLE_SECONDS` says how long the CPU is watched. How much of it is used depends on what else the machine
+//! does, so it is only printed; what is compared with a limit is how often the router wakes up.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use ringmain_codec::{
+    Attach, Begin, Flow, Open, Performative, ProtocolHeader, Role, Source, Target, TargetNode,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use support::{Router, Setup, frame_bytes};
+
+const CONNECTIONS: usize = 10_000;
+/// So many begin at once.
+const BATCH: usize = 250;
+/// Resident memory for each, in bytes.
+const MEMORY_MAX: u64 = 4096;
+/// How often the router may wake up for each frame that comes: what it sends itself goes along, many at once.
+const WAKES_MAX: f64 = 1.25;
+/// The idle time-out of both ends, in seconds: the default of listeners.
+const TIME_OUT_SECONDS: u32 = 16;
+/// One for each connection, and some beside.
+const DESCRIPTORS: u64 = CONNECTIONS as u64 + 500;
+
+/// All that a client says to be at rest with both links.
+fn opening(number: usize) -> Vec<u8> {
+    let address = format!("idle/{number}");
+    let mut bytes = ProtocolHeader::AMQP.to_bytes().to_vec();
+    let mut add = |performative| bytes.extend(frame_bytes(0, performative));
+    let container = format!("client-{number}");
+    let idle_time_out = Some(TIME_OUT_SECONDS * 1000);
+    add(Performative::Open(Open { container_id: &container, idle_time_out, ..Open::default() }));
+    add(Performative::Begin(Begin { incoming_window: 2048, outgoing_window: 2048, ..Begin::default() }));
+    let source = Source { address: Some(&address), ..Source::default() };
+    let node = TargetNode { address: Some(&address), ..TargetNode::default() };
+    add(Performative::Attach(Attach {
+        name: "receiver",
+        handle: 0,
+        role: Role::Receiver,
+        source: Some(source),
+        target: Some(Target::Node(TargetNode::default())),
+        ..Attach::default()
+    }));
+    add(Performative::Flow(Flow {
+        next_incoming_id: Some(0),
+        incoming_window: 2048,
+        next_outgoing_id: 0,
+        outgoing_window: 2048,
+        handle: Some(0),
+        delivery_count: Some(0),
+        link_credit: Some(10),
+        ..Flow::default()
+    }));
+    add(Performative::Attach(Attach {
+        name: "sender",
+        handle: 1,
+        role: Role::Sender,
+        source: Some(Source::default()),
+        target: Some(Target::Node(node)),
+        initial_delivery_count: Some(0),
+        ..Attach::default()
+    }));
+    bytes
+}
+
+/// Reads until the router has granted credit to the sender: everything before it is answered then.
+fn await_credit(stream: &mut TcpStream) {
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out that isn't zero");
+    let mut input = Vec::new();
+    let mut room = [0; 4096];
+    let mut at = ProtocolHeader::LEN;
+    loop {
+        while let Some(frame) = input.get(at..).filter(|rest| rest.len() >= 4) {
+            let size = u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize;
+            let Some(frame) = frame.get(..size) else { break };
+            if let Ok((Performative::Flow(flow), _)) = Performative::decode(&frame[8..])
+                && flow.link_credit.is_some_and(|credit| credit > 0)
+            {
+                return;
+            }
+            at += size;
+        }
+        let count = stream.read(&mut room).expect("the router answers");
+        assert!(count > 0, "the router has closed the connection");
+        input.extend_from_slice(&room[..count]);
+    }
+}
+
+/// The CPU time that the router's threads have used, and how often they have gone to sleep.
+fn usage(router: &Router) -> (Duration, u64) {
+    let folder = format!("/proc/{}/task", router.process_id());
+    let tasks = std::fs::read_dir(folder).expect("the router's process runs");
+    let mut used = (Duration::ZERO, 0);
+    for task in tasks {
+        let task = task.expect("a thread").path();
+        let number = |text: &str| text.trim().parse::<u64>().expect("a number");
+        let scheduled = std::fs::read_to_string(task.join("schedstat")).expect("the thread runs");
+        let (nanoseconds, _) = scheduled.split_once(' ').expect("several numbers");
+        let status = std::fs::read_to_string(task.join("status")).expect("the thread runs");
+        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        used.0 += Duration::from_nanos(number(nanoseconds));
+        used.1 += number(sleeps.expect("the kernel counts them"));
+    }
+    used
+}
+
+#[test]
+fn ten_thousand_idle_connections() {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    if hard.is_some_and(|hard| hard < DESCRIPTORS) {
+        println!("SKIPPED: the system allows {hard:?} open files, and this test needs {DESCRIPTORS}");
+        return;
+    }
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), ..limit })
+        .expect("within the hard limit");
+    let time_out = format!("    idleTimeoutSeconds: {TIME_OUT_SECONDS}");
+    let log = "log {\n    module: DEFAULT\n    enable: warning+\n}\nlog {\n    module: SERVER\n    enable: notice+\n}";
+    let router = Router::with(Setup { listener: &time_out, sections: log, ..Setup::default() });
+    let memory = router.memory();
+    let mut streams = Vec::new();
+    for first in (0..CONNECTIONS).step_by(BATCH) {
+        let mut batch: Vec<_> = (first..CONNECTIONS.min(first + BATCH))
+            .map(|number| {
+                let mut stream =
+                    TcpStream::connect(router.address()).expect("the router accepts connections");
+                stream.set_nodelay(true).expect("a socket of TCP");
+                stream.write_all(&opening(number)).expect("the router takes what is sent");
+                stream
+            })
+            .collect();
+        batch.iter_mut().for_each(await_credit);
+        streams.append(&mut batch);
+    }
+    for stream in &streams {
+        stream.set_nonblocking(true).expect("a socket of TCP");
+    }
+    let each = (router.memory() - memory) / CONNECTIONS as u64;
+    println!("{each} bytes of resident memory for each of {CONNECTIONS} idle connections");
+
+    let seconds = std::env::var("RINGMAIN_IDLE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    // As the specification advises, each says something twice in a time-out.
+    let pause = Duration::from_secs(TIME_OUT_SECONDS.into()) / 2 / u32::try_from(CONNECTIONS).expect("small");
+    let (mut before, mut start) = ((Duration::ZERO, 0), Instant::now());
+    let mut beat = 0_u32;
+    let mut measured = false;
+    // The first half of a time-out lets everything come to rest.
+    let warm_up = Duration::from_secs(TIME_OUT_SECONDS.into()) / 2;
+    let mut room = [0; 4096];
+    loop {
+        if !measured && start.elapsed() >= warm_up {
+            (measured, before, start, beat) = (true, usage(&router), Instant::now(), 0);
+        }
+        if measured && start.elapsed() >= Duration::from_secs(seconds) {
+            break;
+        }
+        while pause * beat <= start.elapsed() {
+            let stream = &mut streams[beat as usize % CONNECTIONS];
+            stream.write_all(&[0, 0, 0, 8, 2, 0, 0, 0]).expect("the router takes an empty frame");
+            match stream.read(&mut room) {
+                Ok(0) => panic!("the router closed a connection that isn't silent"),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => panic!("{error}"),
+            }
+            beat += 1;
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let after = usage(&router);
+    let share = (after.0 - before.0).as_secs_f64() / start.elapsed().as_secs_f64();
+    let wakes = (after.1 - before.1) as f64 / f64::from(beat);
+    println!(
+        "{:.2} % of a core for their idle time-outs of {TIME_OUT_SECONDS} s: {beat} frames came in {seconds} s, \
+         {wakes:.2} wake-ups each",
+        share * 100.0
+    );
+    assert!(each <= MEMORY_MAX, "{each} bytes for each idle connection");
+    assert!(wakes <= WAKES_MAX, "{wakes:.2} wake-ups for each frame that came");
+}

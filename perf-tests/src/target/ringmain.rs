@@ -1,0 +1,79 @@
+//! Our router, with the harness's configuration.
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::process::{Started, free_address};
+use super::{Kind, Settings, Target};
+use crate::generator::Endpoint;
+
+/// Starts the router and waits for its first open.
+///
+/// # Errors
+/// It isn't built, or doesn't start.
+pub fn start(settings: &Settings) -> Result<Target> {
+    if !settings.ringmain.is_file() {
+        bail!(
+            "{} isn't there: build it with 'cargo build --release', or name it with --ringmain",
+            settings.ringmain.display()
+        );
+    }
+    let address = free_address()?;
+    std::fs::create_dir_all(&settings.folder)?;
+    let file = settings.folder.join("ringmain.conf");
+    let text = configuration(address.port(), settings.link_capacity, &settings.router_attributes);
+    std::fs::write(&file, text).with_context(|| format!("can't write {}", file.display()))?;
+    let started =
+        Started::spawn("ringmain", Command::new(&settings.ringmain).arg("-c").arg(&file), settings)?;
+    let endpoint = Endpoint::Amqp { address, login: None };
+    let start_time = started.wait_for_open(&endpoint, Duration::from_secs(5))?;
+    Ok(Target {
+        kind: Kind::Ringmain,
+        endpoint,
+        pids: vec![started.pid()],
+        log: Some(started.log.clone()),
+        started: Some(started),
+        start_time: Some(start_time),
+        version: version(settings),
+    })
+}
+
+/// What the harness configures: credit as wide as the load's, a multicast prefix, nothing that isn't needed.
+fn configuration(port: u16, link_capacity: u32, router_attributes: &[String]) -> String {
+    let mut text = "router {\n    mode: standalone\n    id: perf\n".to_owned();
+    for line in router_attributes {
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "    {line}");
+    }
+    let _ = write!(
+        text,
+        "}}\nlistener {{\n    host: 127.0.0.1\n    port: {port}\n    linkCapacity: {link_capacity}\n}}\n\
+         address {{\n    prefix: multicast\n    distribution: multicast\n}}\n\
+         log {{\n    module: DEFAULT\n    enable: info+\n}}\n"
+    );
+    text
+}
+
+fn version(settings: &Settings) -> String {
+    let output = Command::new(&settings.ringmain).arg("--version").output();
+    output.map_or_else(
+        |_| "unknown".to_owned(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::configuration;
+
+    #[test]
+    fn attributes_go_into_the_router_section() {
+        let text = configuration(5700, 1000, &["workerThreads: 1".to_owned()]);
+        let (router, rest) = text.split_once("}\n").unwrap();
+        assert!(router.contains("    workerThreads: 1\n"));
+        assert!(rest.contains("    port: 5700\n    linkCapacity: 1000\n"));
+    }
+}

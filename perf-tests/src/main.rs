@@ -16,6 +16,7 @@ mod cli;
 mod compare;
 mod forwarder;
 mod generator;
+mod interrupt;
 mod machine;
 mod measure;
 mod metric;
@@ -38,7 +39,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
 
 use cli::{Cli, Command, CommonOptions, CompareOptions, LoadOptions, RunOptions};
-use generator::topology::LoadSpec;
+use generator::topology::{LoadSpec, Slow};
 use result::Report;
 use run::Plan;
 use scenario::{Measure, Scenario, Times, standard};
@@ -54,7 +55,14 @@ const RUNS: u16 = 3;
 const TARGETS_DEFAULT: [&str; 4] = ["ringmain", "forwarder", "rabbitmq", "activemq"];
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // The forwarder has nothing to put in order: signals end it.
+    if !matches!(command, Command::Forwarder(_))
+        && let Err(error) = interrupt::prepare()
+    {
+        eprintln!("ringmain-perf: can't handle signals: {error}");
+    }
+    let result = match command {
         Command::Run(options) => run_standard(&options),
         Command::Load(options) => run_load(&options),
         Command::List => {
@@ -115,6 +123,7 @@ fn run_load(options: &LoadOptions) -> Result<ExitCode> {
         is_request_response: options.requests,
         is_mixed: false,
         receiver_rate: None,
+        slow: Slow::Credit,
     };
     if let Err(fault) = spec.check() {
         bail!(fault);

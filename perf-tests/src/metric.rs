@@ -27,6 +27,7 @@ pub enum Metric {
     Dropped,
     Unaccounted,
     MemoryGrowth,
+    Connections,
     BytesPerConnection,
     Start,
 }
@@ -68,6 +69,7 @@ impl Metric {
             Self::Dropped => "dropped (counted)",
             Self::Unaccounted => "unaccounted",
             Self::MemoryGrowth => "RSS growth MiB",
+            Self::Connections => "connections",
             Self::BytesPerConnection => "B/connection",
             Self::Start => "start ms",
         }
@@ -93,7 +95,9 @@ impl Metric {
             | Self::MemoryGrowth
             | Self::BytesPerConnection
             | Self::Start => Better::Lower,
-            Self::CpuShare | Self::Sent | Self::Received | Self::Dropped => Better::Neither,
+            Self::CpuShare | Self::Sent | Self::Received | Self::Dropped | Self::Connections => {
+                Better::Neither
+            }
         }
     }
 

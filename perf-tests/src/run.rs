@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::result::{FORMAT, Outcome, Report, curve};
 use crate::scenario::{Measure, Scenario, Times};
 use crate::target::{About, Kind, Settings, Target};
-use crate::{pin, syscalls};
+use crate::{interrupt, pin, syscalls};
 
 /// What to run.
 pub struct Plan {
@@ -101,7 +101,7 @@ pub fn run(plan: &Plan) -> Result<Finished> {
         if started.is_empty() {
             bail!("there is no target left to be measured");
         }
-        run.round(round, &mut started);
+        run.round(round, &mut started)?;
     }
     let mut outcomes = run.outcomes;
     sort(&mut outcomes, &plan.scenarios);
@@ -129,6 +129,7 @@ impl Run<'_> {
         for scenario in &self.plan.scenarios {
             if scenario.fits(&Kind::Itself) {
                 self.measure_one(scenario, &itself, 0);
+                interrupt::check()?;
             } else {
                 self.progress.skip();
             }
@@ -136,7 +137,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn round(&mut self, round: usize, targets: &mut [Target]) {
+    /// # Errors
+    /// We were told to stop.
+    fn round(&mut self, round: usize, targets: &mut [Target]) -> Result<()> {
         for scenario in &self.plan.scenarios {
             // Nobody is always first.
             for at in 0..targets.len() {
@@ -149,8 +152,10 @@ impl Run<'_> {
                 target.resume();
                 self.measure_one(scenario, target, round);
                 target.suspend();
+                interrupt::check()?;
             }
         }
+        Ok(())
     }
 
     fn measure_one(&mut self, scenario: &Scenario, target: &Target, round: usize) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::generator::topology::{LoadSpec, Settle};
+use crate::generator::topology::{LoadSpec, Settle, Slow};
 use crate::target::Kind;
 
 /// A load, and what is measured under it.
@@ -59,6 +59,8 @@ pub struct Times {
     pub open: Duration,
     /// The slow receiver.
     pub slow_receiver: Duration,
+    /// Counting system calls.
+    pub counting: Duration,
 }
 
 impl Times {
@@ -68,14 +70,16 @@ impl Times {
         measure: Duration::from_millis(1000),
         open: Duration::from_millis(2000),
         slow_receiver: Duration::from_secs(60),
+        counting: Duration::from_millis(500),
     };
 
     /// Those of `--quick`.
     pub const QUICK: Self = Self {
-        warm_up: Duration::from_millis(150),
-        measure: Duration::from_millis(400),
-        open: Duration::from_millis(600),
-        slow_receiver: Duration::from_secs(3),
+        warm_up: Duration::from_millis(100),
+        measure: Duration::from_millis(300),
+        open: Duration::from_millis(500),
+        slow_receiver: Duration::from_secs(2),
+        counting: Duration::from_millis(220),
     };
 }
 
@@ -97,6 +101,8 @@ impl Scenario {
             Kind::RabbitMq | Kind::ActiveMq | Kind::Forwarder(_) | Kind::Itself => false,
         };
         match self.measure {
+            // A share of what the generator can do alone says nothing about anybody.
+            Measure::Open { rate: None, .. } if *kind == Kind::Itself => false,
             Measure::Throughput | Measure::Ping | Measure::Open { .. } => {
                 kind.has_protocol() || self.spec.is_plain_pairs()
             }
@@ -127,6 +133,13 @@ pub fn standard(connections: usize) -> Vec<Scenario> {
     };
     vec![
         Scenario::new("start", "start: exec to first AMQP open", one.clone(), Measure::Start),
+        // Before the loads: memory that those have left behind would be used first.
+        Scenario::new(
+            "idle",
+            "idle connections with a session, a sender and a receiver",
+            LoadSpec { is_mixed: true, ..LoadSpec::pairs(connections) },
+            Measure::Idle,
+        ),
         throughput("pair-1", "1 pair, unsettled, credit 1000, 100 B", one.clone()),
         throughput(
             "pair-1-ranges",
@@ -178,15 +191,15 @@ pub fn standard(connections: usize) -> Vec<Scenario> {
         open("open-70", "open loop, 70 % of capacity, 64 pairs", &many, None, 70),
         Scenario::new(
             "slow-receiver",
-            "pre-settled at full speed, receiver 10x too slow",
-            LoadSpec { is_presettled: true, ..one },
+            "pre-settled at full speed, receiver 10x too slow with its credit",
+            LoadSpec { is_presettled: true, slow: Slow::Credit, ..one.clone() },
             Measure::SlowReceiver { capacity: PRESETTLED.to_owned() },
         ),
         Scenario::new(
-            "idle",
-            &format!("{connections} idle connections with a session, a sender and a receiver"),
-            LoadSpec { is_mixed: true, ..LoadSpec::pairs(connections) },
-            Measure::Idle,
+            "slow-reader",
+            "pre-settled at full speed, receiver 10x too slow with reading its socket",
+            LoadSpec { is_presettled: true, slow: Slow::Reading, credit: 100_000, ..one },
+            Measure::SlowReceiver { capacity: PRESETTLED.to_owned() },
         ),
     ]
 }

@@ -17,6 +17,9 @@ pub struct Counting {
     output: PathBuf,
 }
 
+/// How long an interval is: the last one, which is cut short, is left out.
+const INTERVAL_MS: &str = "50";
+
 /// The tracepoint that every system call passes.
 const EVENT: &str = "raw_syscalls:sys_enter";
 
@@ -46,7 +49,7 @@ impl Counting {
         let output = folder.join("syscalls.csv");
         let list: Vec<String> = pids.iter().map(ToString::to_string).collect();
         let child = Command::new("perf")
-            .args(["stat", "-x,", "-I", "100", "-e", EVENT, "-p", &list.join(","), "-o"])
+            .args(["stat", "-x,", "-I", INTERVAL_MS, "-e", EVENT, "-p", &list.join(","), "-o"])
             .arg(&output)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

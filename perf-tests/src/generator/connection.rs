@@ -45,6 +45,8 @@ pub struct Connection {
     pub is_dirty: bool,
     /// Whether the poller is asked to say when the socket can be written again.
     pub awaits_room: bool,
+    /// Whether it isn't read for now.
+    pub is_paused: bool,
     /// Our sessions, by our channel.
     pub sessions: Vec<Session>,
     /// Our channel by the peer's.
@@ -228,6 +230,7 @@ impl Connection {
             partial: Vec::new(),
             is_dirty: false,
             awaits_room: false,
+            is_paused: false,
             sessions: Vec::new(),
             by_remote_channel: Vec::new(),
             frame_bytes_max: 512,

@@ -9,6 +9,8 @@ pub mod frames;
 pub mod pace;
 mod receive;
 mod setup;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 
 use std::net::SocketAddr;
@@ -19,9 +21,10 @@ use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
+use crate::interrupt;
 use connection::{Connection, Link, NO_LINK, Stage};
 use pace::{Drive, Pace};
-use topology::{LoadSpec, Purpose};
+use topology::{LoadSpec, Purpose, Slow};
 
 pub use setup::hello;
 
@@ -228,6 +231,7 @@ impl Generator {
 
     /// One turn: what has come, what is to go. Gives the time.
     fn turn(&mut self, end: u64) -> Result<u64> {
+        interrupt::check()?;
         let timeout = self.patience(end);
         self.events.clear();
         match epoll::wait(&self.poll, spare_capacity(&mut self.events), Some(&timeout)) {
@@ -249,7 +253,10 @@ impl Generator {
         self.send_replies();
         self.send_driven(now);
         if self.spec.receiver_rate.is_some() {
-            self.grant_paced(now);
+            match self.spec.slow {
+                Slow::Credit => self.grant_paced(now),
+                Slow::Reading => self.pace_reading(now)?,
+            }
         }
         if now >= self.next_heartbeat {
             self.send_heartbeats(now);
@@ -414,18 +421,26 @@ impl Generator {
             connection.is_dirty = false;
             if connection.awaits_room == is_done {
                 connection.awaits_room = !is_done;
-                let mut flags = epoll::EventFlags::IN;
-                flags.set(epoll::EventFlags::OUT, !is_done);
-                epoll::modify(
-                    &self.poll,
-                    &connection.socket,
-                    epoll::EventData::new_u64(index as u64),
-                    flags,
-                )?;
+                self.poll_for(index)?;
             }
         }
         self.dirty.clear();
         Ok(())
+    }
+
+    /// Asks the poller for what a connection waits for now.
+    fn poll_for(&self, index: usize) -> Result<()> {
+        let connection = &self.connections[index];
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, !connection.is_paused);
+        flags.set(epoll::EventFlags::OUT, connection.awaits_room);
+        epoll::modify(&self.poll, &connection.socket, epoll::EventData::new_u64(index as u64), flags)?;
+        Ok(())
+    }
+
+    /// Whether receivers grant credit by the clock, not by what they have received.
+    fn grants_by_the_clock(&self) -> bool {
+        self.spec.receiver_rate.is_some() && self.spec.slow == Slow::Credit
     }
 
     /// Fails if a link isn't attached any more, saying why.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use ringmain_codec::{
-    Attach, Begin, Close, DeliveryState, Detach, Disposition, Flow, Frame, Open, Performative, Role,
+    Attach, Begin, Close, DeliveryState, Detach, Disposition, Error, Flow, Frame, Open, Performative, Role,
     Transfer, split_frame,
 };
 
@@ -14,6 +14,14 @@ use ringmain_codec::Encode as _;
 
 /// The largest frame that we say we take.
 pub const FRAME_BYTES_TAKEN_MAX: u32 = 128 * 1024;
+
+/// An error as a peer gives it.
+fn describe(error: Option<&Error<'_>>) -> String {
+    error.map_or_else(
+        || "no error is given".to_owned(),
+        |error| format!("{} {}", error.condition.0, error.description.unwrap_or_default()),
+    )
+}
 
 impl Generator {
     /// Reads from a connection once, and handles all whole frames.
@@ -93,7 +101,7 @@ impl Generator {
                 self.recv_detach(index, channel, &detach);
                 Ok(())
             }
-            Performative::End(end) => bail!("the target ended a session: {:?}", end.error),
+            Performative::End(end) => bail!("the target ended a session: {}", describe(end.error.as_ref())),
             Performative::Close(close) => {
                 self.recv_close(index, &close);
                 Ok(())
@@ -174,16 +182,13 @@ impl Generator {
             usize::try_from(detach.handle).ok().and_then(|at| session.by_remote_handle.get(at).copied());
         let Some(state) = link.and_then(|link| self.links.get_mut(link as usize)) else { return };
         state.is_attached = false;
-        if let Some(error) = &detach.error {
-            state.fault = Some(format!("{} {}", error.condition.0, error.description.unwrap_or_default()));
+        if detach.error.is_some() {
+            state.fault = Some(describe(detach.error.as_ref()));
         }
     }
 
     fn recv_close(&mut self, index: usize, close: &Close<'_>) {
-        let why = close.error.as_ref().map_or_else(
-            || "the target closed the connection".to_owned(),
-            |error| format!("{} {}", error.condition.0, error.description.unwrap_or_default()),
-        );
+        let why = format!("the target closed the connection: {}", describe(close.error.as_ref()));
         self.connections[index].stage = Stage::Closed(why);
     }
 
@@ -284,7 +289,7 @@ impl Generator {
             }
         }
         let state = &self.links[link as usize];
-        if self.spec.receiver_rate.is_none() && state.credit <= self.spec.credit / 2 {
+        if !self.grants_by_the_clock() && state.credit <= self.spec.credit / 2 {
             self.grant(link as usize, self.spec.credit);
         }
         Ok(())
@@ -332,6 +337,21 @@ impl Generator {
             };
             append_disposition(&mut connection.out, channel, &settle);
         }
+    }
+
+    /// Stops reading where a slow reader is ahead of its rate, and reads again where it isn't any more.
+    pub(super) fn pace_reading(&mut self, now: u64) -> Result<()> {
+        let Some(rate) = self.spec.receiver_rate else { return Ok(()) };
+        let allowed = (now as f64 * rate as f64 / 1e9) as u64;
+        for at in 0..self.links.len() {
+            let link = &self.links[at];
+            let (index, is_ahead) = (link.connection, link.received > allowed);
+            if link.purpose.is_measured() && self.connections[index].is_paused != is_ahead {
+                self.connections[index].is_paused = is_ahead;
+                self.poll_for(index)?;
+            }
+        }
+        Ok(())
     }
 
     /// Closes all connections in good order, as far as the peer takes part within `patience`.

@@ -61,7 +61,7 @@ impl Generator {
             Endpoint::Amqp { .. } => generator.open_all(address)?,
             Endpoint::Raw(_) | Endpoint::Itself => generator.take_all_for_granted(),
         }
-        if spec.receiver_rate.is_none() {
+        if !generator.grants_by_the_clock() {
             for link in 0..generator.links.len() {
                 if !generator.links[link].purpose.is_sender() {
                     generator.grant(link, spec.credit);

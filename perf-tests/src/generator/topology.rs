@@ -13,6 +13,17 @@ pub enum Settle {
     Range,
 }
 
+/// In what a receiver is slow that has a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Slow {
+    /// It grants credit for no more than it takes.
+    #[default]
+    Credit,
+    /// It grants credit for more, and leaves what comes in its socket.
+    Reading,
+}
+
 /// A load: who sends what to whom. The drive (how fast) comes on top of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default)]
@@ -47,8 +58,10 @@ pub struct LoadSpec {
     pub is_request_response: bool,
     /// Each connection has a sender and a receiver, of the same address.
     pub is_mixed: bool,
-    /// Messages per second that each receiver grants credit for; `None` for as many as come.
+    /// Messages per second that each receiver takes; `None` for as many as come.
     pub receiver_rate: Option<u64>,
+    /// How it keeps to that rate.
+    pub slow: Slow,
 }
 
 impl Default for LoadSpec {
@@ -70,6 +83,7 @@ impl Default for LoadSpec {
             is_request_response: false,
             is_mixed: false,
             receiver_rate: None,
+            slow: Slow::Credit,
         }
     }
 }

@@ -18,9 +18,6 @@ const DRAIN: Duration = Duration::from_secs(3);
 /// How long the target may take to close.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// How long system calls are counted.
-const COUNTING: Duration = Duration::from_millis(500);
-
 /// What target and generator did in a stretch of time.
 struct Stretch {
     nanos: u64,
@@ -75,7 +72,7 @@ fn system_calls(generator: &mut Generator, target: &Target, context: &Context<'_
     }
     let counting = Counting::start(&target.pids, &context.folder)?;
     let (before, start) = (generator.counters, generator.now());
-    generator.run_for(COUNTING)?;
+    generator.run_for(context.times.counting)?;
     let messages = generator.counters.since(&before).received as f64;
     let seconds = (generator.now() - start) as f64 / 1e9;
     let rate = counting.finish()?;

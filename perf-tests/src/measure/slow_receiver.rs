@@ -37,6 +37,7 @@ pub fn measure(spec: &LoadSpec, target: &Target, context: &Context<'_>, full_spe
         most = most.max(resident_bytes(&target.pids));
     }
     generator.drive_idle();
+    // What waits on its way comes at the receiver's rate, too.
     let mut received = u64::MAX;
     while generator.counters.received != received {
         received = generator.counters.received;

@@ -13,12 +13,12 @@ use crate::result::Report;
 const SIZE: (u32, u32) = (860, 420);
 
 /// Colours that differ in lightness as well, for those who don't see them.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0xd5, 0x5e, 0x00),
+const RINGMAIN: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+const ITSELF: RGBColor = RGBColor(0xbb, 0xbb, 0xbb);
+const OTHERS: [RGBColor; 5] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0x56, 0xb4, 0xe9),
     RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0x99, 0x99, 0x99),
     RGBColor(0xcc, 0x79, 0xa7),
     RGBColor(0x33, 0x33, 0x33),
 ];
@@ -80,8 +80,14 @@ where
         .light_line_style(RGBColor(0xf2, 0xf2, 0xf2))
         .draw()
         .map_err(|error| failed(&error))?;
-    for (at, (target, points)) in curves.iter().enumerate() {
-        let style = COLOURS[at % COLOURS.len()].stroke_width(2);
+    let mut others = OTHERS.iter().cycle();
+    for (target, points) in curves {
+        let colour = match *target {
+            "ringmain" => RINGMAIN,
+            "itself" => ITSELF,
+            _ => *others.next().unwrap_or(&RINGMAIN),
+        };
+        let style = colour.stroke_width(2);
         chart
             .draw_series(LineSeries::new(points.iter().copied(), style))
             .map_err(|error| failed(&error))?
@@ -90,7 +96,7 @@ where
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(SeriesLabelPosition::LowerRight)
         .background_style(WHITE.mix(0.85))
         .border_style(RGBColor(0xcc, 0xcc, 0xcc))
         .label_font(("sans-serif", 13))

@@ -147,9 +147,11 @@ pub fn failures(report: &Report, scenario: &str) -> Vec<String> {
 }
 
 /// How the figures are to be read.
-pub const LEGEND: &str = "CPU is the target's, all its threads; a message is one received copy (a round trip for \
+pub const LEGEND: &str = "CPU is the target's, all its threads; where it is well below 100 % of each of its CPUs under \
+throughput, the generator or the waiting for each other was the limit. A message is one received copy (a round trip for \
 requests). 'itself' is the generator without a target: the ceiling. '× fwd' is the ratio to the better of the plain \
-forwarders in the same round. Open loops are timed from when each message was to be sent.";
+forwarders in the same round. Open loops are timed from when each message was to be sent. 'missing' is what had not arrived 3 s \
+after the last was sent.";
 
 /// The whole report.
 pub fn document(report: &Report, style: Style) -> String {

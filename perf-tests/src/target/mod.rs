@@ -218,11 +218,15 @@ impl Target {
         }
     }
 
-    /// Lets them go on.
+    /// Lets them go on, and gives those time that catch up with their timers first.
     pub fn resume(&mut self) {
         if let Some(started) = &self.started {
             self.pids = proc::tree(started.pid());
             started.signal(&self.pids, rustix::process::Signal::CONT);
+            match self.kind {
+                Kind::RabbitMq | Kind::ActiveMq => std::thread::sleep(Duration::from_millis(300)),
+                Kind::Ringmain | Kind::Forwarder(_) | Kind::Url(_) | Kind::Itself => {}
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,8 +12,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::Settings;
 use crate::generator::{Endpoint, hello};
+use crate::interrupt;
 use crate::pin::pin;
-use crate::process::tree;
+use crate::process::{listener_on, tree};
 
 /// How long a target has to end by itself.
 const END_PATIENCE: Duration = Duration::from_secs(10);
@@ -24,6 +26,8 @@ pub struct Started {
     pub since: Instant,
     /// What it writes.
     pub log: PathBuf,
+    /// A port on which it leaves a daemon behind, which is to end with it.
+    pub daemon_port: Option<u16>,
 }
 
 impl Started {
@@ -35,6 +39,8 @@ impl Started {
         std::fs::create_dir_all(&settings.folder)?;
         let log = settings.folder.join(format!("{name}.log"));
         let file = File::create(&log).with_context(|| format!("can't write {}", log.display()))?;
+        // In a group of its own, so that Ctrl-C reaches only the harness, which ends it in good order.
+        command.process_group(0);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         // A child begins where its parent is.
         pin(&settings.cpus)?;
@@ -43,7 +49,7 @@ impl Started {
         pin(&settings.generator_cpus)?;
         let child =
             child.with_context(|| format!("can't start {}", command.get_program().to_string_lossy()))?;
-        Ok(Self { child, since, log })
+        Ok(Self { child, since, log, daemon_port: None })
     }
 
     /// Its process id.
@@ -82,6 +88,7 @@ impl Started {
 
     fn wait(&self, patience: Duration, attempt: impl Fn() -> Result<()>) -> Result<()> {
         loop {
+            interrupt::check()?;
             let error = match attempt() {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
@@ -96,6 +103,12 @@ impl Started {
             } else {
                 Duration::from_millis(20)
             });
+        }
+    }
+
+    fn end_daemon(&self) {
+        if let Some(pid) = self.daemon_port.and_then(|port| listener_on(port).ok()) {
+            self.signal(&[pid], Signal::TERM);
         }
     }
 
@@ -118,13 +131,14 @@ impl Drop for Started {
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
                 // What it started and left behind is ours as well.
                 self.signal(&pids[1..], Signal::KILL);
-                return;
+                return self.end_daemon();
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         self.signal(&pids, Signal::KILL);
         // The exit status of what we killed says nothing.
         let _ = self.child.wait();
+        self.end_daemon();
     }
 }
 

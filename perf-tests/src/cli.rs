@@ -60,9 +60,12 @@ pub enum Command {
 /// What all measurements have in common.
 #[derive(Args, Clone, Debug)]
 pub struct CommonOptions {
-    /// What to measure: ringmain, rabbitmq, activemq, forwarder (both kinds), forwarder-epoll, forwarder-uring,
-    /// or amqp://[USER:PASSWORD@]HOST[:PORT][/TEMPLATE] of one that is running, where {} in TEMPLATE stands
-    /// for the name of an address; repeatable [default: ringmain, forwarder, rabbitmq and activemq]
+    /// What to measure; repeatable [default: ringmain, forwarder, ringmain-counted, rabbitmq, activemq]
+    ///
+    /// ringmain, rabbitmq, activemq, forwarder (both kinds of it), forwarder-epoll, forwarder-uring,
+    /// ringmain-spin, forwarder-spin, ringmain-counted (what the shards allocate); or
+    /// `amqp://USER:PASSWORD@HOST:PORT/TEMPLATE` of one that is running, of which only the host is needed: `{}`
+    /// in TEMPLATE stands for the name of an address
     #[arg(short, long = "target", value_name = "TARGET")]
     pub targets: Vec<String>,
 
@@ -90,9 +93,17 @@ pub struct CommonOptions {
     #[arg(long, value_name = "LINE")]
     pub router_attribute: Vec<String>,
 
-    /// Let the forwarders look for work this long before they sleep, to stand beside a router that spins
-    #[arg(long, value_name = "MICROSECONDS")]
-    pub spin_us: Option<u64>,
+    /// Measure also ringmain and the forwarders looking for work before they sleep, where that matters
+    #[arg(long)]
+    pub spin: bool,
+
+    /// How long the spinning forwarders look for work before they sleep
+    #[arg(long, value_name = "MICROSECONDS", default_value = "50")]
+    pub spin_us: u64,
+
+    /// The line of the 'router' section that makes ringmain spin
+    #[arg(long, value_name = "LINE", default_value = "idle: spin")]
+    pub router_spin: String,
 
     /// Let the generator sleep when it has nothing to do; otherwise it keeps its CPU busy, so that its own
     /// waking up is in nobody's latency

@@ -25,14 +25,8 @@ pub fn prepare() -> io::Result<()> {
 /// We were told to stop.
 #[inline]
 pub fn check() -> Result<()> {
-    if is_interrupted() {
+    if INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
         bail!("interrupted");
     }
     Ok(())
-}
-
-/// Whether we were told to stop.
-#[inline]
-pub fn is_interrupted() -> bool {
-    INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }

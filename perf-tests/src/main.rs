@@ -52,7 +52,7 @@ const CONNECTIONS: (u32, u32) = (2000, 200);
 const RUNS: u16 = 3;
 
 /// What is measured when the user names nothing.
-const TARGETS_DEFAULT: [&str; 4] = ["ringmain", "forwarder", "rabbitmq", "activemq"];
+const TARGETS_DEFAULT: [&str; 5] = ["ringmain", "forwarder", "ringmain-counted", "rabbitmq", "activemq"];
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
@@ -136,8 +136,12 @@ fn run_load(options: &LoadOptions) -> Result<ExitCode> {
         None if options.ping => Measure::Ping,
         None => Measure::Throughput,
     };
-    let scenario =
-        Scenario { name: "load".to_owned(), title: "the load of the command line".to_owned(), spec, measure };
+    let scenario = Scenario {
+        name: scenario::LOAD.to_owned(),
+        title: "the load of the command line".to_owned(),
+        spec,
+        measure,
+    };
     let time = Duration::from_secs_f64(options.seconds);
     let times = Times { measure: time, open: time, ..Times::STANDARD };
     execute(&options.common, vec![scenario], times, options.common.runs.unwrap_or(1), options.credit)
@@ -174,15 +178,18 @@ fn execute(
     rounds: u16,
     link_capacity: u32,
 ) -> Result<ExitCode> {
-    let words: Vec<&str> = if options.targets.is_empty() {
+    let mut words: Vec<&str> = if options.targets.is_empty() {
         TARGETS_DEFAULT.to_vec()
     } else {
         options.targets.iter().map(String::as_str).collect()
     };
     let mut kinds: Vec<Kind> = Vec::new();
+    if options.spin {
+        words.extend(["ringmain-spin", "forwarder-spin"]);
+    }
     for word in words {
         for kind in Kind::parse(word)? {
-            if kind != Kind::Itself && !kinds.contains(&kind) {
+            if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
         }
@@ -209,8 +216,13 @@ fn execute(
             Some(path) => path.clone(),
             None => std::env::current_exe()?.with_file_name("ringmain"),
         },
+        counted: match &options.ringmain {
+            Some(path) => path.with_file_name("ringmain-counted"),
+            None => std::env::current_exe()?.with_file_name("ringmain-counted"),
+        },
         router_attributes: options.router_attribute.clone(),
         link_capacity,
+        router_spin: options.router_spin.clone(),
         spin_us: options.spin_us,
     };
     let plan = Plan {
@@ -218,7 +230,6 @@ fn execute(
         scenarios,
         rounds: rounds.into(),
         times,
-        folder: folder.clone(),
         settings,
         is_generator_blocking: options.block,
     };

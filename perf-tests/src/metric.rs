@@ -12,6 +12,8 @@ pub enum Metric {
     CpuPerMessage,
     SystemCallsPerMessage,
     SwitchesPerMessage,
+    AllocationsPerMessage,
+    FutexCallsPerMessage,
     CpuShare,
     Resident,
     P50,
@@ -54,6 +56,8 @@ impl Metric {
             Self::CpuPerMessage => "CPU µs/msg",
             Self::SystemCallsPerMessage => "syscalls/msg",
             Self::SwitchesPerMessage => "switches/msg",
+            Self::AllocationsPerMessage => "allocations/msg",
+            Self::FutexCallsPerMessage => "futex calls/msg",
             Self::CpuShare => "CPU %",
             Self::Resident => "RSS MiB",
             Self::P50 => "p50 µs",
@@ -82,6 +86,8 @@ impl Metric {
             Self::CpuPerMessage
             | Self::SystemCallsPerMessage
             | Self::SwitchesPerMessage
+            | Self::AllocationsPerMessage
+            | Self::FutexCallsPerMessage
             | Self::Resident
             | Self::P50
             | Self::P90

@@ -74,13 +74,13 @@ impl Outcome {
         self.rounds.iter().any(|figures| !figures.is_empty())
     }
 
-    /// How a figure compares with the best one of the forwarders, round by round.
+    /// How a figure compares with the best one of the forwarders that wait in the same way, round by round.
     pub fn against_forwarder(&self, metric: Metric, report: &Report) -> Option<Spread> {
         if !self.target_is_ours() {
             return None;
         }
         let forwarders: Vec<&Outcome> =
-            report.outcomes_of(&self.scenario).filter(|other| other.is_forwarder()).collect();
+            report.outcomes_of(&self.scenario).filter(|other| other.is_forwarder_like(self)).collect();
         let ratio = |(round, figures): (usize, &Figures)| {
             let best = forwarders
                 .iter()
@@ -94,6 +94,11 @@ impl Outcome {
     /// Whether it is the plain limit.
     pub fn is_forwarder(&self) -> bool {
         self.target.starts_with("forwarder")
+    }
+
+    /// Whether it is the plain limit, waiting as `other` does.
+    fn is_forwarder_like(&self, other: &Self) -> bool {
+        self.is_forwarder() && self.target.ends_with("-spin") == other.target.ends_with("-spin")
     }
 
     fn target_is_ours(&self) -> bool {
@@ -212,6 +217,19 @@ pub mod tests {
         assert!((ratio.max - 3.0).abs() < 1e-9);
         assert_eq!(report.outcomes[1].against_forwarder(Metric::CpuPerMessage, &report), None);
         assert_eq!(report.outcomes[0].against_forwarder(Metric::P50, &report), None);
+    }
+
+    #[test]
+    fn who_spins_is_compared_with_who_spins() {
+        let report = report(&[
+            ("ringmain-spin", &[3.0]),
+            ("rabbitmq", &[8.0]),
+            ("forwarder-uring", &[4.0]),
+            ("forwarder-uring-spin", &[2.0]),
+        ]);
+        let ratio =
+            |at: usize| report.outcomes[at].against_forwarder(Metric::CpuPerMessage, &report).unwrap().median;
+        assert_eq!((ratio(0), ratio(1)), (1.5, 2.0));
     }
 
     #[test]

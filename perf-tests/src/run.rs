@@ -2,7 +2,6 @@
 //! seconds of each other.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -14,7 +13,7 @@ use crate::metric::Metric;
 use crate::progress::Progress;
 use crate::result::{FORMAT, Outcome, Report, curve};
 use crate::scenario::{Measure, Scenario, Times};
-use crate::target::{About, Kind, Settings, Target};
+use crate::target::{About, Kind, Settings, Target, Wait};
 use crate::{interrupt, pin, syscalls};
 
 /// What to run.
@@ -27,8 +26,6 @@ pub struct Plan {
     pub rounds: usize,
     /// How long.
     pub times: Times,
-    /// Where files go.
-    pub folder: PathBuf,
     /// How targets are started.
     pub settings: Settings,
     /// Whether the generator sleeps when it has nothing to do.
@@ -61,8 +58,8 @@ struct Run<'a> {
 pub fn run(plan: &Plan) -> Result<Finished> {
     let begun = Instant::now();
     let (started, machine) = (now_utc(), Machine::here());
-    std::fs::create_dir_all(&plan.folder)
-        .with_context(|| format!("can't write to {}", plan.folder.display()))?;
+    let folder = &plan.settings.folder;
+    std::fs::create_dir_all(folder).with_context(|| format!("can't write to {}", folder.display()))?;
     raise_descriptor_limit();
     pin::pin(&plan.settings.generator_cpus)?;
     let mut notes = notes(&machine);
@@ -91,7 +88,9 @@ pub fn run(plan: &Plan) -> Result<Finished> {
                     target.suspend();
                     started.push(target);
                 }
-                Err(error) if *kind == Kind::Ringmain => return Err(error).context("ringmain doesn't start"),
+                Err(error) if *kind == Kind::Ringmain(Wait::Block) => {
+                    return Err(error).context("ringmain doesn't start");
+                }
                 Err(error) => {
                     run.progress.say(&format!("{} is left out: {error:#}", kind.name()));
                     left_out.push((kind.name().to_owned(), format!("{error:#}")));
@@ -145,7 +144,7 @@ impl Run<'_> {
             for at in 0..targets.len() {
                 let at = (at + round) % targets.len();
                 let target = &mut targets[at];
-                if !scenario.fits(&target.kind) || (scenario.is_once() && round > 0) {
+                if !scenario.fits(&target.kind) || (scenario.is_once(&target.kind) && round > 0) {
                     self.progress.skip();
                     continue;
                 }
@@ -231,20 +230,25 @@ fn sort(outcomes: &mut [Outcome], scenarios: &[Scenario]) {
 
 fn about(target: &Target, settings: &Settings) -> About {
     let how = match &target.kind {
-        Kind::Ringmain => {
+        Kind::Ringmain(wait) => {
             let mut how = format!("linkCapacity {}", settings.link_capacity);
             for line in &settings.router_attributes {
                 how.push_str("; ");
                 how.push_str(line);
             }
+            if *wait == Wait::Spin {
+                how.push_str("; ");
+                how.push_str(&settings.router_spin);
+            }
             how
         }
+        Kind::Counted => "counts its allocations, so its speed doesn't count".to_owned(),
         Kind::RabbitMq => "as packaged, plugin rabbitmq_amqp1_0, classic queues".to_owned(),
         Kind::ActiveMq => "as packaged".to_owned(),
-        Kind::Forwarder(_) => match settings.spin_us {
-            Some(micros) => format!("looks for work for {micros} µs before it sleeps"),
-            None => "sleeps when there is nothing to do".to_owned(),
-        },
+        Kind::Forwarder(_, Wait::Spin) => {
+            format!("looks for work for {} µs before it sleeps", settings.spin_us)
+        }
+        Kind::Forwarder(_, Wait::Block) => "sleeps when there is nothing to do".to_owned(),
         Kind::Url(url) => format!("was running at {}", url.address),
         Kind::Itself => "the generator, straight to itself".to_owned(),
     };

@@ -83,6 +83,9 @@ impl Times {
     };
 }
 
+/// The scenario that a command line describes.
+pub const LOAD: &str = "load";
+
 /// The scenario of 64 pairs, whose throughput is the capacity of the open loops.
 const CAPACITY: &str = "pairs-64";
 
@@ -97,10 +100,30 @@ impl Scenario {
     /// Whether a target can be measured in it.
     pub fn fits(&self, kind: &Kind) -> bool {
         let is_ours = match kind {
-            Kind::Ringmain | Kind::Url(_) => true,
-            Kind::RabbitMq | Kind::ActiveMq | Kind::Forwarder(_) | Kind::Itself => false,
+            Kind::Ringmain(_) | Kind::Url(_) => true,
+            Kind::Counted | Kind::RabbitMq | Kind::ActiveMq | Kind::Forwarder(..) | Kind::Itself => false,
         };
         match self.measure {
+            // Where there is always work, nobody waits, in whatever way.
+            Measure::Throughput
+            | Measure::Open { rate: None, .. }
+            | Measure::SlowReceiver { .. }
+            | Measure::Idle
+            | Measure::Start
+                if kind.spins() && self.name != LOAD =>
+            {
+                false
+            }
+            // It is there for its counts, not for its speed.
+            Measure::Ping
+            | Measure::Open { .. }
+            | Measure::SlowReceiver { .. }
+            | Measure::Idle
+            | Measure::Start
+                if *kind == Kind::Counted =>
+            {
+                false
+            }
             // A share of what the generator can do alone says nothing about anybody.
             Measure::Open { rate: None, .. } if *kind == Kind::Itself => false,
             Measure::Throughput | Measure::Ping | Measure::Open { .. } => {
@@ -114,8 +137,9 @@ impl Scenario {
     }
 
     /// Whether one run is enough: it takes long, or says the same each time.
-    pub const fn is_once(&self) -> bool {
+    pub fn is_once(&self, kind: &Kind) -> bool {
         match self.measure {
+            _ if *kind == Kind::Counted => true,
             Measure::SlowReceiver { .. } | Measure::Idle => true,
             Measure::Throughput | Measure::Ping | Measure::Open { .. } | Measure::Start => false,
         }

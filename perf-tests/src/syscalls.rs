@@ -20,14 +20,31 @@ pub struct Counting {
 /// How long an interval is: the last one, which is cut short, is left out.
 const INTERVAL_MS: &str = "50";
 
-/// The tracepoint that every system call passes.
-const EVENT: &str = "raw_syscalls:sys_enter";
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// All system calls of processes.
+    SystemCalls,
+    /// Futex calls of threads: locks that another thread holds, and wake-ups.
+    FutexCalls,
+}
+
+impl Event {
+    /// The tracepoint that they pass.
+    const fn tracepoint(self) -> &'static str {
+        match self {
+            Self::SystemCalls => "raw_syscalls:sys_enter",
+            Self::FutexCalls => "syscalls:sys_enter_futex",
+        }
+    }
+}
 
 /// Whether system calls can be counted here; why not, if not.
 ///
 /// # Errors
 /// `perf` isn't there, or we may not use the tracepoint.
 pub fn check() -> Result<()> {
+    const EVENT: &str = Event::SystemCalls.tracepoint();
     let output = Command::new("perf").args(["stat", "-x,", "-e", EVENT, "true"]).output();
     let output = output.context("system calls aren't counted: there is no 'perf' (Debian: linux-perf)")?;
     let text = String::from_utf8_lossy(&output.stderr);
@@ -41,15 +58,19 @@ pub fn check() -> Result<()> {
 }
 
 impl Counting {
-    /// Begins to count the calls of the processes, in intervals.
+    /// Begins to count the calls of processes or threads, in intervals.
     ///
     /// # Errors
     /// `perf` doesn't start.
-    pub fn start(pids: &[u32], folder: &Path) -> Result<Self> {
+    pub fn start(event: Event, pids: &[u32], folder: &Path) -> Result<Self> {
         let output = folder.join("syscalls.csv");
         let list: Vec<String> = pids.iter().map(ToString::to_string).collect();
+        let option = match event {
+            Event::SystemCalls => "-p",
+            Event::FutexCalls => "-t",
+        };
         let child = Command::new("perf")
-            .args(["stat", "-x,", "-I", INTERVAL_MS, "-e", EVENT, "-p", &list.join(","), "-o"])
+            .args(["stat", "-x,", "-I", INTERVAL_MS, "-e", event.tracepoint(), option, &list.join(","), "-o"])
             .arg(&output)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -83,7 +104,7 @@ impl Drop for Counting {
 /// Calls per second over the intervals of `perf stat -I -x,`, without the last, which is cut short.
 fn rate(text: &str) -> Option<f64> {
     let mut counts: Vec<(f64, f64)> = Vec::new();
-    for line in text.lines().filter(|line| line.contains(EVENT)) {
+    for line in text.lines().filter(|line| line.contains("sys_enter")) {
         let mut fields = line.split(',');
         let at: f64 = fields.next()?.trim().parse().ok()?;
         let Ok(count) = fields.next()?.trim().parse::<f64>() else { continue };

@@ -22,6 +22,9 @@ pub enum Engine {
 }
 
 impl Engine {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Epoll, Self::Uring];
+
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use super::topology::{LoadSpec, Settle, Slow};
 use super::{Endpoint, Generator};
 use crate::forwarder::{self, Engine};
 use crate::pin;
-use crate::target::{Kind, Settings, Target};
+use crate::target::{Kind, Settings, Target, Wait};
 
 const SHORT: Duration = Duration::from_millis(30);
 const LONG: Duration = Duration::from_secs(20);
@@ -122,11 +122,13 @@ fn every_load_passes_the_router() {
         generator_cpus: cpus,
         folder: folder.clone(),
         ringmain: program,
+        counted: folder.join("none"),
         router_attributes: Vec::new(),
         link_capacity: 100,
-        spin_us: None,
+        router_spin: String::new(),
+        spin_us: 0,
     };
-    let target = Target::start(&Kind::Ringmain, &settings).unwrap();
+    let target = Target::start(&Kind::Ringmain(Wait::Block), &settings).unwrap();
     assert!(target.start_time.is_some() && target.pids.len() == 1);
     let mut loads = plain_loads();
     loads.extend([

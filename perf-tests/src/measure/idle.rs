@@ -22,7 +22,7 @@ pub fn measure(spec: &LoadSpec, target: &Target, context: &Context<'_>) -> Resul
     // A queue and several processes for each link: a tenth of the connections says as much.
     let count = match target.kind {
         Kind::RabbitMq | Kind::ActiveMq => spec.senders.div_ceil(10),
-        Kind::Ringmain | Kind::Forwarder(_) | Kind::Url(_) | Kind::Itself => spec.senders,
+        Kind::Ringmain(_) | Kind::Counted | Kind::Forwarder(..) | Kind::Url(_) | Kind::Itself => spec.senders,
     };
     let spec = &LoadSpec { senders: count, receivers: count, addresses: count, ..spec.clone() };
     let before = resident_bytes(&target.pids);

@@ -9,8 +9,8 @@ use crate::generator::topology::LoadSpec;
 use crate::generator::{Counters, Generator};
 use crate::metric::{Figures, Metric};
 use crate::process::{Usage, resident_bytes};
-use crate::syscalls::Counting;
-use crate::target::Target;
+use crate::syscalls::{Counting, Event};
+use crate::target::{Kind, Target, counted as counts};
 
 /// How long the last messages may take.
 const DRAIN: Duration = Duration::from_secs(3);
@@ -70,7 +70,17 @@ fn system_calls(generator: &mut Generator, target: &Target, context: &Context<'_
     if !context.counts_system_calls || target.pids.is_empty() {
         return Ok(None);
     }
-    let counting = Counting::start(&target.pids, &context.folder)?;
+    counted(Event::SystemCalls, &target.pids, generator, context)
+}
+
+/// Calls per message, of what `event` says.
+fn counted(
+    event: Event,
+    ids: &[u32],
+    generator: &mut Generator,
+    context: &Context<'_>,
+) -> Result<Option<f64>> {
+    let counting = Counting::start(event, ids, &context.folder)?;
     let (before, start) = (generator.counters, generator.now());
     generator.run_for(context.times.counting)?;
     let messages = generator.counters.since(&before).received as f64;
@@ -91,6 +101,9 @@ pub fn throughput(spec: &LoadSpec, target: &Target, context: &Context<'_>) -> Re
     let mut generator = connect(spec, target, context)?;
     generator.drive_window();
     generator.run_for(context.times.warm_up)?;
+    if target.kind == Kind::Counted {
+        return allocations(generator, target, context);
+    }
     let stretch = stretch(&mut generator, target, context.times.measure)?;
     let mut figures = stretch.figures(target)?;
     if let Some(calls) = system_calls(&mut generator, target, context)? {
@@ -103,6 +116,28 @@ pub fn throughput(spec: &LoadSpec, target: &Target, context: &Context<'_>) -> Re
         figures.insert(Metric::Missing, missing as f64);
     }
     generator.check_links()?;
+    generator.close(CLOSE);
+    Ok(Measured { figures, latencies: None })
+}
+
+/// What the shards allocate and where they wait for others, in steady state.
+fn allocations(mut generator: Generator, target: &Target, context: &Context<'_>) -> Result<Measured> {
+    let socket = counts::socket(&context.folder);
+    let before = counts::allocations(&socket)?;
+    let stretch = stretch(&mut generator, target, context.times.measure)?;
+    let allocations = counts::allocations(&socket)? - before;
+    let messages = stretch.counters.received;
+    if messages == 0 {
+        bail!("not one message arrived");
+    }
+    let mut figures: Figures = [(Metric::AllocationsPerMessage, allocations as f64 / messages as f64)].into();
+    if context.counts_system_calls {
+        let shards: Vec<u32> = target.pids.iter().flat_map(|pid| counts::shards(*pid)).collect();
+        if let Some(calls) = counted(Event::FutexCalls, &shards, &mut generator, context)? {
+            figures.insert(Metric::FutexCallsPerMessage, calls);
+        }
+    }
+    generator.drain(DRAIN)?;
     generator.close(CLOSE);
     Ok(Measured { figures, latencies: None })
 }

@@ -1,6 +1,7 @@
 //! What is measured: how each kind of target is started, reached and stopped.
 
 mod activemq;
+pub mod counted;
 mod process;
 mod rabbitmq;
 mod ringmain;
@@ -21,17 +22,28 @@ use crate::process as proc;
 
 pub use process::Started;
 
+/// What a target of ours does when it has nothing to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// It sleeps.
+    Block,
+    /// It looks for work for a while before it sleeps.
+    Spin,
+}
+
 /// A kind of target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Our router, started with a configuration of the harness.
-    Ringmain,
+    Ringmain(Wait),
+    /// The same with a counting allocator.
+    Counted,
     /// RabbitMQ as Debian packages it, with its AMQP 1.0 plugin.
     RabbitMq,
     /// ActiveMQ as Debian packages it.
     ActiveMq,
     /// The plain limit: frames are forwarded without a protocol.
-    Forwarder(Engine),
+    Forwarder(Engine, Wait),
     /// Whatever listens there already.
     Url(Url),
     /// The generator itself: no target in between. The ceiling.
@@ -58,17 +70,20 @@ impl Kind {
     /// It means none.
     pub fn parse(word: &str) -> Result<Vec<Self>> {
         Ok(match word {
-            "ringmain" => vec![Self::Ringmain],
+            "ringmain" => vec![Self::Ringmain(Wait::Block)],
+            "ringmain-spin" => vec![Self::Ringmain(Wait::Spin)],
+            "ringmain-counted" => vec![Self::Counted],
             "rabbitmq" => vec![Self::RabbitMq],
             "activemq" => vec![Self::ActiveMq],
-            "forwarder" => vec![Self::Forwarder(Engine::Epoll), Self::Forwarder(Engine::Uring)],
-            "forwarder-epoll" => vec![Self::Forwarder(Engine::Epoll)],
-            "forwarder-uring" => vec![Self::Forwarder(Engine::Uring)],
-            "itself" => vec![Self::Itself],
+            "forwarder" => Engine::ALL.map(|engine| Self::Forwarder(engine, Wait::Block)).to_vec(),
+            "forwarder-spin" => Engine::ALL.map(|engine| Self::Forwarder(engine, Wait::Spin)).to_vec(),
+            "forwarder-epoll" => vec![Self::Forwarder(Engine::Epoll, Wait::Block)],
+            "forwarder-uring" => vec![Self::Forwarder(Engine::Uring, Wait::Block)],
             url if url.contains("://") => vec![Self::Url(url.parse()?)],
             other => bail!(
                 "unknown target '{other}': use ringmain, rabbitmq, activemq, forwarder, forwarder-epoll, \
-                 forwarder-uring, itself, or amqp://HOST[:PORT][/TEMPLATE] of one that is running"
+                 forwarder-uring, ringmain-spin, forwarder-spin, ringmain-counted, or amqp://HOST[:PORT][/TEMPLATE] of one that is \
+                 running"
             ),
         })
     }
@@ -76,11 +91,15 @@ impl Kind {
     /// Its name in tables and files.
     pub fn name(&self) -> &str {
         match self {
-            Self::Ringmain => "ringmain",
+            Self::Ringmain(Wait::Block) => "ringmain",
+            Self::Ringmain(Wait::Spin) => "ringmain-spin",
+            Self::Counted => "ringmain-counted",
             Self::RabbitMq => "rabbitmq",
             Self::ActiveMq => "activemq",
-            Self::Forwarder(Engine::Epoll) => "forwarder-epoll",
-            Self::Forwarder(Engine::Uring) => "forwarder-uring",
+            Self::Forwarder(Engine::Epoll, Wait::Block) => "forwarder-epoll",
+            Self::Forwarder(Engine::Uring, Wait::Block) => "forwarder-uring",
+            Self::Forwarder(Engine::Epoll, Wait::Spin) => "forwarder-epoll-spin",
+            Self::Forwarder(Engine::Uring, Wait::Spin) => "forwarder-uring-spin",
             Self::Url(url) => &url.name,
             Self::Itself => "itself",
         }
@@ -89,8 +108,16 @@ impl Kind {
     /// Whether it speaks AMQP, so that it can do more than forward between fixed pairs.
     pub const fn has_protocol(&self) -> bool {
         match self {
-            Self::Ringmain | Self::RabbitMq | Self::ActiveMq | Self::Url(_) => true,
-            Self::Forwarder(_) | Self::Itself => false,
+            Self::Ringmain(_) | Self::Counted | Self::RabbitMq | Self::ActiveMq | Self::Url(_) => true,
+            Self::Forwarder(..) | Self::Itself => false,
+        }
+    }
+
+    /// Whether it looks for work before it sleeps.
+    pub const fn spins(&self) -> bool {
+        match self {
+            Self::Ringmain(wait) | Self::Forwarder(_, wait) => matches!(wait, Wait::Spin),
+            Self::Counted | Self::RabbitMq | Self::ActiveMq | Self::Url(_) | Self::Itself => false,
         }
     }
 
@@ -99,8 +126,8 @@ impl Kind {
         let name = format!("perf.{run}.{index}");
         match self {
             // The prefix that the harness's configuration makes multicast, as qdrouterd's default one does.
-            Self::Ringmain if spec.is_multicast => format!("multicast.{name}"),
-            Self::Ringmain | Self::ActiveMq | Self::Forwarder(_) | Self::Itself => name,
+            Self::Ringmain(_) | Self::Counted if spec.is_multicast => format!("multicast.{name}"),
+            Self::Ringmain(_) | Self::Counted | Self::ActiveMq | Self::Forwarder(..) | Self::Itself => name,
             Self::RabbitMq => rabbitmq::address(spec, &name),
             Self::Url(url) => {
                 let name = if spec.is_multicast { format!("multicast.{name}") } else { name };
@@ -150,12 +177,16 @@ pub struct Settings {
     pub folder: PathBuf,
     /// The router's program.
     pub ringmain: PathBuf,
+    /// The router's program with a counting allocator.
+    pub counted: PathBuf,
     /// Lines for the `router` section of the router's configuration.
     pub router_attributes: Vec<String>,
     /// Credit that the router grants to senders.
     pub link_capacity: u32,
-    /// Microseconds that the forwarder looks for work before it sleeps; `None` for not at all.
-    pub spin_us: Option<u64>,
+    /// The line of the router's configuration that makes it spin.
+    pub router_spin: String,
+    /// Microseconds that a spinning forwarder looks for work before it sleeps.
+    pub spin_us: u64,
 }
 
 /// A target that can be measured now.
@@ -194,10 +225,10 @@ impl Target {
     /// It isn't installed, doesn't start or doesn't answer; or, for a peer, it doesn't speak AMQP 1.0.
     pub fn start(kind: &Kind, settings: &Settings) -> Result<Self> {
         match kind {
-            Kind::Ringmain => ringmain::start(settings),
+            Kind::Ringmain(_) | Kind::Counted => ringmain::start(kind, settings),
             Kind::RabbitMq => rabbitmq::start(settings),
             Kind::ActiveMq => activemq::start(settings),
-            Kind::Forwarder(engine) => start_forwarder(*engine, settings),
+            Kind::Forwarder(engine, wait) => start_forwarder(*engine, *wait, settings),
             Kind::Url(url) => Ok(reach(url)),
             Kind::Itself => Ok(Self {
                 kind: Kind::Itself,
@@ -225,24 +256,24 @@ impl Target {
             started.signal(&self.pids, rustix::process::Signal::CONT);
             match self.kind {
                 Kind::RabbitMq | Kind::ActiveMq => std::thread::sleep(Duration::from_millis(300)),
-                Kind::Ringmain | Kind::Forwarder(_) | Kind::Url(_) | Kind::Itself => {}
+                Kind::Ringmain(_) | Kind::Counted | Kind::Forwarder(..) | Kind::Url(_) | Kind::Itself => {}
             }
         }
     }
 }
 
-fn start_forwarder(engine: Engine, settings: &Settings) -> Result<Target> {
+fn start_forwarder(engine: Engine, wait: Wait, settings: &Settings) -> Result<Target> {
+    let kind = Kind::Forwarder(engine, wait);
     let address = process::free_address()?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
     command.args(["forwarder", "--engine", engine.name(), "--listen", &address.to_string()]);
-    if let Some(micros) = settings.spin_us {
-        command.args(["--spin-us", &micros.to_string()]);
+    if kind.spins() {
+        command.args(["--spin-us", &settings.spin_us.to_string()]);
     }
-    let name = format!("forwarder-{}", engine.name());
-    let started = Started::spawn(&name, &mut command, settings)?;
+    let mut started = Started::spawn(kind.name(), &mut command, settings)?;
     started.wait_for_word(READY, Duration::from_secs(5))?;
     Ok(Target {
-        kind: Kind::Forwarder(engine),
+        kind,
         endpoint: Endpoint::Raw(address),
         pids: vec![started.pid()],
         log: Some(started.log.clone()),
@@ -282,6 +313,7 @@ mod tests {
         };
         assert_eq!(names("ringmain"), ["ringmain"]);
         assert_eq!(names("forwarder"), ["forwarder-epoll", "forwarder-uring"]);
+        assert_eq!(names("forwarder-spin"), ["forwarder-epoll-spin", "forwarder-uring-spin"]);
         assert_eq!(names("amqp://127.0.0.1"), ["127.0.0.1:5672"]);
         assert!(Kind::parse("qdrouterd").unwrap_err().to_string().contains("amqp://HOST"));
     }

@@ -26,8 +26,8 @@ pub struct Started {
     pub since: Instant,
     /// What it writes.
     pub log: PathBuf,
-    /// A port on which it leaves a daemon behind, which is to end with it.
-    pub daemon_port: Option<u16>,
+    /// The name of a daemon that it leaves behind and that is to end with it, and the port where it listens.
+    pub daemon: Option<(&'static str, u16)>,
 }
 
 impl Started {
@@ -49,7 +49,7 @@ impl Started {
         pin(&settings.generator_cpus)?;
         let child =
             child.with_context(|| format!("can't start {}", command.get_program().to_string_lossy()))?;
-        Ok(Self { child, since, log, daemon_port: None })
+        Ok(Self { child, since, log, daemon: None })
     }
 
     /// Its process id.
@@ -70,8 +70,9 @@ impl Started {
     ///
     /// # Errors
     /// It hasn't in time; its last words are in the message.
-    pub fn wait_for_word(&self, word: &str, patience: Duration) -> Result<()> {
-        self.wait(patience, || match std::fs::read_to_string(&self.log)?.contains(word) {
+    pub fn wait_for_word(&mut self, word: &str, patience: Duration) -> Result<()> {
+        let log = self.log.clone();
+        self.wait(patience, || match std::fs::read_to_string(&log)?.contains(word) {
             true => Ok(()),
             false => bail!("it doesn't say '{word}'"),
         })
@@ -81,18 +82,21 @@ impl Started {
     ///
     /// # Errors
     /// It doesn't in time.
-    pub fn wait_for_open(&self, endpoint: &Endpoint, patience: Duration) -> Result<Duration> {
+    pub fn wait_for_open(&mut self, endpoint: &Endpoint, patience: Duration) -> Result<Duration> {
         self.wait(patience, || hello(endpoint))?;
         Ok(self.since.elapsed())
     }
 
-    fn wait(&self, patience: Duration, attempt: impl Fn() -> Result<()>) -> Result<()> {
+    fn wait(&mut self, patience: Duration, attempt: impl Fn() -> Result<()>) -> Result<()> {
         loop {
             interrupt::check()?;
             let error = match attempt() {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
+            if let Some(status) = self.child.try_wait()? {
+                bail!("it ended at once, with {status}{}", self.last_words());
+            }
             let waited = self.since.elapsed();
             if waited > patience {
                 bail!("it isn't ready after {} s: {error:#}{}", patience.as_secs(), self.last_words());
@@ -107,7 +111,10 @@ impl Started {
     }
 
     fn end_daemon(&self) {
-        if let Some(pid) = self.daemon_port.and_then(|port| listener_on(port).ok()) {
+        let Some((name, port)) = self.daemon else { return };
+        if let Ok(pid) = listener_on(port)
+            && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+        {
             self.signal(&[pid], Signal::TERM);
         }
     }

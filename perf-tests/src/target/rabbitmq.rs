@@ -60,7 +60,7 @@ pub fn start(settings: &Settings) -> Result<Target> {
         .env("RABBITMQ_FEATURE_FLAGS_FILE", folder.join("feature_flags"));
     let mut started = Started::spawn("rabbitmq", &mut command, settings)?;
     // Erlang's port mapper outlives the node that started it.
-    started.daemon_port = Some(mapper.port());
+    started.daemon = Some(("epmd", mapper.port()));
     let login = Some((LOGIN.0.to_owned(), LOGIN.1.to_owned()));
     let endpoint = Endpoint::Amqp { address, login };
     let start_time = started.wait_for_open(&endpoint, Duration::from_secs(60))?;

@@ -7,31 +7,45 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::process::{Started, free_address};
-use super::{Kind, Settings, Target};
+use super::{Kind, Settings, Target, counted};
 use crate::generator::Endpoint;
 
 /// Starts the router and waits for its first open.
 ///
 /// # Errors
 /// It isn't built, or doesn't start.
-pub fn start(settings: &Settings) -> Result<Target> {
-    if !settings.ringmain.is_file() {
-        bail!(
-            "{} isn't there: build it with 'cargo build --release', or name it with --ringmain",
-            settings.ringmain.display()
-        );
+pub fn start(kind: &Kind, settings: &Settings) -> Result<Target> {
+    let (program, how) = match kind {
+        Kind::Counted => {
+            (&settings.counted, "cargo build --release --package ringmain-perf --features count")
+        }
+        _ => (&settings.ringmain, "cargo build --release --package ringmain"),
+    };
+    if !program.is_file() {
+        bail!("{} isn't there: build it with '{how}'", program.display());
     }
     let address = free_address()?;
     std::fs::create_dir_all(&settings.folder)?;
-    let file = settings.folder.join("ringmain.conf");
-    let text = configuration(address.port(), settings.link_capacity, &settings.router_attributes);
+    let file = settings.folder.join(format!("{}.conf", kind.name()));
+    let mut attributes = settings.router_attributes.clone();
+    if kind.spins() {
+        attributes.push(settings.router_spin.clone());
+    }
+    let text = configuration(address.port(), settings.link_capacity, &attributes);
     std::fs::write(&file, text).with_context(|| format!("can't write {}", file.display()))?;
-    let started =
-        Started::spawn("ringmain", Command::new(&settings.ringmain).arg("-c").arg(&file), settings)?;
+    let mut command = Command::new(program);
+    command.arg("-c").arg(&file);
+    if *kind == Kind::Counted {
+        let socket = counted::socket(&settings.folder);
+        // An earlier one left it behind.
+        let _ = std::fs::remove_file(&socket);
+        command.env(counted::SOCKET_VARIABLE, socket);
+    }
+    let mut started = Started::spawn(kind.name(), &mut command, settings)?;
     let endpoint = Endpoint::Amqp { address, login: None };
     let start_time = started.wait_for_open(&endpoint, Duration::from_secs(5))?;
     Ok(Target {
-        kind: Kind::Ringmain,
+        kind: kind.clone(),
         endpoint,
         pids: vec![started.pid()],
         log: Some(started.log.clone()),

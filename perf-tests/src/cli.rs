@@ -60,10 +60,11 @@ pub enum Command {
 /// What all measurements have in common.
 #[derive(Args, Clone, Debug)]
 pub struct CommonOptions {
-    /// What to measure; repeatable [default: ringmain, forwarder, ringmain-counted, rabbitmq, activemq]
+    /// What to measure; repeatable [default: all of the following but URLs]
     ///
-    /// ringmain, rabbitmq, activemq, forwarder (both kinds of it), forwarder-epoll, forwarder-uring,
-    /// ringmain-spin, forwarder-spin, ringmain-counted (what the shards allocate); or
+    /// ringmain; forwarder (the plain limit, with epoll and with io_uring; also forwarder-epoll and
+    /// forwarder-uring); ringmain-spin and forwarder-spin (the same, looking for work before they sleep);
+    /// ringmain-counted (what its shards allocate); rabbitmq; activemq; or
     /// `amqp://USER:PASSWORD@HOST:PORT/TEMPLATE` of one that is running, of which only the host is needed: `{}`
     /// in TEMPLATE stands for the name of an address
     #[arg(short, long = "target", value_name = "TARGET")]
@@ -93,17 +94,9 @@ pub struct CommonOptions {
     #[arg(long, value_name = "LINE")]
     pub router_attribute: Vec<String>,
 
-    /// Measure also ringmain and the forwarders looking for work before they sleep, where that matters
-    #[arg(long)]
-    pub spin: bool,
-
-    /// How long the spinning forwarders look for work before they sleep
+    /// How long ringmain-spin and forwarder-spin look for work before they sleep
     #[arg(long, value_name = "MICROSECONDS", default_value = "50")]
     pub spin_us: u64,
-
-    /// The line of the 'router' section that makes ringmain spin
-    #[arg(long, value_name = "LINE", default_value = "idle: spin")]
-    pub router_spin: String,
 
     /// Let the generator sleep when it has nothing to do; otherwise it keeps its CPU busy, so that its own
     /// waking up is in nobody's latency
@@ -130,7 +123,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub connections: Option<u32>,
 
-    /// How long the slow receiver is slow, in seconds
+    /// How long the slow receivers are slow, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub slow_seconds: Option<u64>,
 }

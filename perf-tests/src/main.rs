@@ -52,7 +52,8 @@ const CONNECTIONS: (u32, u32) = (2000, 200);
 const RUNS: u16 = 3;
 
 /// What is measured when the user names nothing.
-const TARGETS_DEFAULT: [&str; 5] = ["ringmain", "forwarder", "ringmain-counted", "rabbitmq", "activemq"];
+const TARGETS_DEFAULT: [&str; 7] =
+    ["ringmain", "forwarder", "ringmain-spin", "forwarder-spin", "ringmain-counted", "rabbitmq", "activemq"];
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
@@ -99,7 +100,8 @@ fn run_standard(options: &RunOptions) -> Result<ExitCode> {
     let scenarios = choose(standard(connections), &options.scenarios)?;
     let mut times = if options.quick { Times::QUICK } else { Times::STANDARD };
     if let Some(seconds) = options.slow_seconds {
-        times.slow_receiver = Duration::from_secs(seconds);
+        (times.slow_receiver, times.slow_reader) =
+            (Duration::from_secs(seconds), Duration::from_secs(seconds));
     }
     let rounds = options.common.runs.unwrap_or(if options.quick { 1 } else { RUNS });
     execute(&options.common, scenarios, times, rounds, 1000)
@@ -178,15 +180,12 @@ fn execute(
     rounds: u16,
     link_capacity: u32,
 ) -> Result<ExitCode> {
-    let mut words: Vec<&str> = if options.targets.is_empty() {
+    let words: Vec<&str> = if options.targets.is_empty() {
         TARGETS_DEFAULT.to_vec()
     } else {
         options.targets.iter().map(String::as_str).collect()
     };
     let mut kinds: Vec<Kind> = Vec::new();
-    if options.spin {
-        words.extend(["ringmain-spin", "forwarder-spin"]);
-    }
     for word in words {
         for kind in Kind::parse(word)? {
             if !kinds.contains(&kind) {
@@ -222,7 +221,6 @@ fn execute(
         },
         router_attributes: options.router_attribute.clone(),
         link_capacity,
-        router_spin: options.router_spin.clone(),
         spin_us: options.spin_us,
     };
     let plan = Plan {

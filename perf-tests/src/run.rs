@@ -2,6 +2,7 @@
 //! seconds of each other.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -237,8 +238,8 @@ fn about(target: &Target, settings: &Settings) -> About {
                 how.push_str(line);
             }
             if *wait == Wait::Spin {
-                how.push_str("; ");
-                how.push_str(&settings.router_spin);
+                // Writing to a string can't fail.
+                let _ = write!(how, "; idle: spin-then-block, {} µs", settings.spin_us);
             }
             how
         }

@@ -57,8 +57,10 @@ pub struct Times {
     pub measure: Duration,
     /// Open loops, which need many messages for their tails.
     pub open: Duration,
-    /// The slow receiver.
+    /// The receiver that is slow with its credit.
     pub slow_receiver: Duration,
+    /// The one that is slow with reading.
+    pub slow_reader: Duration,
     /// Counting system calls.
     pub counting: Duration,
 }
@@ -68,8 +70,10 @@ impl Times {
     pub const STANDARD: Self = Self {
         warm_up: Duration::from_millis(400),
         measure: Duration::from_millis(1000),
-        open: Duration::from_millis(2000),
-        slow_receiver: Duration::from_secs(60),
+        open: Duration::from_millis(1500),
+        // Where credit alone keeps the sender back, there is little to be seen.
+        slow_receiver: Duration::from_secs(15),
+        slow_reader: Duration::from_secs(60),
         counting: Duration::from_millis(500),
     };
 
@@ -78,7 +82,8 @@ impl Times {
         warm_up: Duration::from_millis(100),
         measure: Duration::from_millis(300),
         open: Duration::from_millis(500),
-        slow_receiver: Duration::from_secs(2),
+        slow_receiver: Duration::from_secs(1),
+        slow_reader: Duration::from_secs(2),
         counting: Duration::from_millis(220),
     };
 }

@@ -125,7 +125,6 @@ fn every_load_passes_the_router() {
         counted: folder.join("none"),
         router_attributes: Vec::new(),
         link_capacity: 100,
-        router_spin: String::new(),
         spin_us: 0,
     };
     let target = Target::start(&Kind::Ringmain(Wait::Block), &settings).unwrap();

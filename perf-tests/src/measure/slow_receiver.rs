@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::{Context, Measured};
 use crate::generator::Generator;
-use crate::generator::topology::LoadSpec;
+use crate::generator::topology::{LoadSpec, Slow};
 use crate::metric::{Figures, Metric};
 use crate::process::resident_bytes;
 use crate::target::Target;
@@ -25,13 +25,17 @@ const SILENCE: Duration = Duration::from_millis(1000);
 /// Measures with a sender whose full speed is `full_speed` messages per second.
 pub fn measure(spec: &LoadSpec, target: &Target, context: &Context<'_>, full_speed: f64) -> Result<Measured> {
     let spec = LoadSpec { receiver_rate: Some((full_speed / SLOWER).max(1.0) as u64), ..spec.clone() };
+    let time = match spec.slow {
+        Slow::Credit => context.times.slow_receiver,
+        Slow::Reading => context.times.slow_reader,
+    };
     let log_start = target.log.as_deref().map_or(0, log_length);
     let idle = resident_bytes(&target.pids);
     let address = |index| target.kind.address(&spec, &context.run, index);
     let mut generator = Generator::connect(&target.endpoint, &spec, &address)?;
     generator.drive_window();
     let mut most = idle;
-    let end = generator.now() + u64::try_from(context.times.slow_receiver.as_nanos()).unwrap_or(u64::MAX);
+    let end = generator.now() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     while generator.now() < end {
         generator.run_for(LOOK)?;
         most = most.max(resident_bytes(&target.pids));

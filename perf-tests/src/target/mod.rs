@@ -183,9 +183,7 @@ pub struct Settings {
     pub router_attributes: Vec<String>,
     /// Credit that the router grants to senders.
     pub link_capacity: u32,
-    /// The line of the router's configuration that makes it spin.
-    pub router_spin: String,
-    /// Microseconds that a spinning forwarder looks for work before it sleeps.
+    /// Microseconds for which who spins looks for work before it sleeps.
     pub spin_us: u64,
 }
 

@@ -29,7 +29,8 @@ pub fn start(kind: &Kind, settings: &Settings) -> Result<Target> {
     let file = settings.folder.join(format!("{}.conf", kind.name()));
     let mut attributes = settings.router_attributes.clone();
     if kind.spins() {
-        attributes.push(settings.router_spin.clone());
+        attributes.push("idle: spin-then-block".to_owned());
+        attributes.push(format!("spinMicroseconds: {}", settings.spin_us));
     }
     let text = configuration(address.port(), settings.link_capacity, &attributes);
     std::fs::write(&file, text).with_context(|| format!("can't write {}", file.display()))?;

@@ -15,11 +15,10 @@ use crate::generator::Endpoint;
 /// # Errors
 /// It isn't built, or doesn't start.
 pub fn start(kind: &Kind, settings: &Settings) -> Result<Target> {
-    let (program, how) = match kind {
-        Kind::Counted => {
-            (&settings.counted, "cargo build --release --package ringmain-perf --features count")
-        }
-        _ => (&settings.ringmain, "cargo build --release --package ringmain"),
+    let (program, how) = if *kind == Kind::Counted {
+        (&settings.counted, "cargo build --release --package ringmain-perf --features count")
+    } else {
+        (&settings.ringmain, "cargo build --release --package ringmain")
     };
     if !program.is_file() {
         bail!("{} isn't there: build it with '{how}'", program.display());

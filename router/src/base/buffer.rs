@@ -34,11 +34,6 @@ impl BufferPool {
         Chunk { bytes, filled: 0 }
     }
 
-    /// Frees the buffers that are kept.
-    pub fn rest(&self) {
-        *self.0.borrow_mut() = Kept::default();
-    }
-
     /// Takes a buffer back. Those beyond what is worth keeping are freed.
     pub fn give_back(&self, chunk: Chunk) {
         let mut kept = self.0.borrow_mut();

@@ -199,14 +199,14 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         /// Against a plain hash map, across the wrap of the numbers.
         #[test]
-        fn behaves_as_a_map(start in any::<u32>(), steps in prop::collection::vec((0..4u8, 0..20_000u32), 0..100)) {
+        fn behaves_as_a_map(start in any::<u32>(), steps in prop::collection::vec((0..4u8, 0..20_000u32), 0..300)) {
             let mut map = SerialMap::starting_at(Serial(start));
             let mut model: HashMap<u32, u32> = HashMap::new();
             let mut next = Serial(start);
             for (step, number) in steps {
                 match step {
                     0 => {
-                        for value in 0..number % 3000 {
+                        for value in 0..number % 5000 {
                             prop_assert_eq!(map.push(value), next);
                             model.insert(next.0, value);
                             next = next.next();

@@ -12,8 +12,6 @@ pub struct KeyedSlab<K, T> {
     entries: Vec<Entry<T>>,
     free: Vec<u32>,
     used: usize,
-    /// The generation of places that are added: beyond all that were given out before the places were given back.
-    first_generation: u32,
     key: PhantomData<K>,
 }
 
@@ -25,7 +23,7 @@ struct Entry<T> {
 
 impl<K, T> Default for KeyedSlab<K, T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), free: Vec::new(), used: 0, first_generation: 0, key: PhantomData }
+        Self { entries: Vec::new(), free: Vec::new(), used: 0, key: PhantomData }
     }
 }
 
@@ -51,7 +49,7 @@ impl<K: From<Key> + Into<Key> + Copy, T> KeyedSlab<K, T> {
     pub fn insert_with(&mut self, make: impl FnOnce(K) -> T) -> K {
         let index = self.free.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.entries.len()).expect("a slab holds fewer than 2^32 entries");
-            self.entries.push(Entry { generation: self.first_generation, value: None });
+            self.entries.push(Entry { generation: 0, value: None });
             index
         });
         let entry = &mut self.entries[index as usize];
@@ -90,19 +88,6 @@ impl<K: From<Key> + Into<Key> + Copy, T> KeyedSlab<K, T> {
         Some(value)
     }
 
-    /// Gives back the memory of the places behind the last entry. Keys from before find nothing all the same.
-    pub fn rest(&mut self) {
-        while let Some(Entry { generation, value: None }) = self.entries.last() {
-            // Where the places are added again, they are told from these.
-            self.first_generation = self.first_generation.max(generation.wrapping_add(1));
-            self.entries.pop();
-        }
-        let places = self.entries.len();
-        self.free.retain(|&index| (index as usize) < places);
-        self.entries.shrink_to_fit();
-        self.free.shrink_to_fit();
-    }
-
     /// All entries with their keys, in the order of their places.
     pub fn iter(&self) -> impl Iterator<Item = (K, &T)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
@@ -134,10 +119,5 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get(second), Some(&"second"));
         assert_eq!(slab.len(), 1);
-        slab.remove(second);
-        slab.rest();
-        let third = slab.insert("third");
-        assert_eq!(third.0.index, second.0.index);
-        assert_eq!((slab.get(first), slab.get(second)), (None, None));
     }
 }

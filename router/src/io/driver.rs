@@ -149,9 +149,6 @@ pub trait Driver {
     /// Gives a received buffer back.
     fn release(&mut self, buffer: Self::Received);
 
-    /// Gives memory back that a burst of connections took.
-    fn rest(&mut self) {}
-
     /// What other shards' drivers ring to wake this one.
     ///
     /// # Errors

@@ -1,10 +1,9 @@
 //! Memory that threads hand to one another: the rings between shards, and the doorbell of a shard that
-//! sleeps. And memory that the heap gives back.
+//! sleeps.
 #![allow(unsafe_code)]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 pub mod doorbell;
-pub mod heap;
 #[cfg(all(test, ringmain_loom))]
 mod model;
 pub mod ring;

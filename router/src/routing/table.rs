@@ -86,15 +86,6 @@ pub struct AddressTable {
 }
 
 impl AddressTable {
-    /// Gives the memory back, if no address is in use.
-    pub fn rest(&mut self) {
-        if self.is_empty() {
-            self.by_name = HashMap::new();
-            self.scratch = String::new();
-            self.addresses.rest();
-        }
-    }
-
     /// How many addresses are in use.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -62,10 +62,6 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// So many connections at once, or so much payload held, are a burst, whose memory is given back.
-const BURST_CONNECTIONS: usize = 64;
-const BURST_BYTES: usize = 1 << 20;
-
 /// What is kept with an unsettled delivery: where its other end is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Peer {
@@ -176,9 +172,6 @@ pub struct Core {
     timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
     /// Payload that stays here for now.
     held_bytes: usize,
-    /// The most connections and the most payload since memory was last given back.
-    connections_peak: usize,
-    held_bytes_peak: usize,
     /// Connections that aren't read because too much is held.
     over_budget: Vec<ConnectionKey>,
     next_tag: u64,
@@ -214,8 +207,6 @@ impl Core {
             stalls: VecDeque::new(),
             timers: BinaryHeap::new(),
             held_bytes: 0,
-            connections_peak: 0,
-            held_bytes_peak: 0,
             over_budget: Vec::new(),
             next_tag: 0,
             next_sequence: 0,
@@ -255,29 +246,6 @@ impl Core {
             output_bytes: slots().map(|slot| slot.out.pending()).sum(),
             partial_bytes: slots().map(|slot| slot.partial.len()).sum(),
         }
-    }
-
-    /// Gives memory back that a burst took, now that the last client is gone. Tells whether there was enough of
-    /// it to tell the heap.
-    pub(crate) fn rest(&mut self) -> bool {
-        let was_burst = self.connections_peak >= BURST_CONNECTIONS || self.held_bytes_peak >= BURST_BYTES;
-        self.connections_peak = 0;
-        self.held_bytes_peak = 0;
-        if was_burst {
-            self.links.rest();
-            self.addresses.rest();
-            self.fan_outs.rest();
-            self.pool.rest();
-            self.connections.rest();
-            // What is left in these lists concerned connections and links that are gone.
-            self.timers = BinaryHeap::new();
-            self.graces = VecDeque::new();
-            self.stalls = VecDeque::new();
-            self.held = VecDeque::new();
-            self.credit_due = Vec::new();
-            self.dirty.shrink_to_fit();
-        }
-        was_burst
     }
 
     /// What the shard has counted so far.

@@ -50,7 +50,6 @@ impl Core {
             slot.engine.hold(channel, bytes)
         });
         self.held_bytes += bytes;
-        self.held_bytes_peak = self.held_bytes_peak.max(self.held_bytes);
         HeldFor { connection, channel, generation }
     }
 

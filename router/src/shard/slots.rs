@@ -164,7 +164,6 @@ impl Core {
             closing: false,
             held_for: None,
         });
-        self.connections_peak = self.connections_peak.max(self.connections.len());
         self.mark_dirty(key);
         key
     }

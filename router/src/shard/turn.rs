@@ -19,7 +19,6 @@ use crate::engine::Fault;
 use crate::io::driver::{Chunks, Completion, Driver};
 use crate::log;
 use crate::log::{Level, Module};
-use crate::mem::heap;
 use crate::routing::Snapshot;
 use ringmain_codec::Condition;
 use std::collections::VecDeque;
@@ -312,11 +311,6 @@ impl<D: Driver> Shard<D> {
                 if self.core.connections.remove(connection).is_some() {
                     let me = usize::from(self.core.shard.0);
                     self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
-                }
-                let is_last = self.core.connections.len() == self.neighbours.len();
-                if is_last && self.core.rest() {
-                    self.driver.rest();
-                    heap::give_back();
                 }
             }
             Completion::Woken => {

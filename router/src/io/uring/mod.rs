@@ -364,15 +364,6 @@ impl Driver for UringDriver {
         self.buffers.release(buffer);
     }
 
-    fn rest(&mut self) {
-        let used = self.connections.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        self.connections.truncate(used);
-        self.connections.shrink_to_fit();
-        self.starved.shrink_to_fit();
-        self.lingering.shrink_to_fit();
-        self.ready.shrink_to_fit();
-    }
-
     fn doorbell(&self) -> io::Result<UringDoorbell> {
         Ok(UringDoorbell(Arc::new(self.ring.descriptor()?)))
     }

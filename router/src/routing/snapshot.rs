@@ -20,6 +20,10 @@ pub enum Treatment {
     Unavailable,
 }
 
+/// The text of the address of a router's management node (router-protocol reference §10.1). No configuration applies
+/// to it.
+pub const MANAGEMENT_NODE: &str = "$management";
+
 /// What the configuration says of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressSettings {
@@ -73,10 +77,18 @@ impl Snapshot {
         Arc::make_mut(&mut self.patterns).insert(pattern, settings)
     }
 
+    /// Takes the configuration of the addresses that match `pattern` back. Returns what it said.
+    pub fn unconfigure(&mut self, pattern: &str) -> Option<AddressSettings> {
+        Arc::make_mut(&mut self.patterns).remove(pattern)
+    }
+
     /// What applies to `address`.
     #[must_use]
     pub fn settings(&self, address: Address<'_>) -> AddressSettings {
         match address.class {
+            Class::Mobile | Class::Local if address.text == MANAGEMENT_NODE => {
+                AddressSettings { treatment: Treatment::Closest, priority: None }
+            }
             Class::Mobile => self
                 .patterns
                 .find(address.text)

@@ -3,13 +3,13 @@
 use super::forward::Current;
 use super::queue::Egress;
 use super::slots::Slot;
-use super::{Core, Peer};
+use super::{Core, Party, Peer};
 use crate::base::id::{AddressKey, Channel, ConnectionKey, LinkKey, Serial};
 use crate::base::limits::LINKS_PER_CONNECTION_MAX;
 use crate::engine::{Attachment, Cause, Fault, LinkRef, Unsettled};
 use crate::log;
 use crate::log::{Level, Module};
-use crate::routing::{Address, Class, Treatment, Use};
+use crate::routing::{Address, Class, MANAGEMENT_NODE, Treatment, Use};
 use ringmain_codec::{Attach, Condition, Role, Source, Target, TargetNode};
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub struct RouterLink {
     pub address: Option<AddressKey>,
     /// Whether it leads to another shard's receivers.
     pub remote: bool,
+    /// Who is at its other end.
+    pub party: Party,
     /// Its place among the address's receivers or senders.
     pub place: usize,
     /// As receiver, the largest message that the peer takes; 0: any.
@@ -85,6 +87,8 @@ pub struct LinkCounters {
     pub released: u64,
     /// By outcome.
     pub modified: u64,
+    /// Those that waited here for more than a second, and those for more than ten.
+    pub delayed: [u64; 2],
 }
 
 impl RouterLink {
@@ -241,6 +245,13 @@ impl Core {
             Class::Router | Class::Edge | Class::Area => return Err(no_route),
             Class::Mobile | Class::Local | Class::Topological => {}
         }
+        let is_agent = self.agent == Some(key);
+        if !is_agent && Address::parse(text, &self.router_id).text == MANAGEMENT_NODE {
+            return Err(Fault::new(
+                Condition::NOT_ALLOWED,
+                "the router itself receives from its management node",
+            ));
+        }
         let address = self.use_address(text)?;
         let attachment = |_| Attachment {
             source: Some(source),
@@ -249,13 +260,17 @@ impl Core {
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size: 0,
         };
-        let direction = Direction::Out(Egress::new(attach.snd_settle_mode));
+        let egress = Egress { progress: self.now, ..Egress::new(attach.snd_settle_mode) };
+        let direction = Direction::Out(egress);
         let Some(link_key) = self.add_link(key, link, attach, Some(address), direction, attachment) else {
             return Ok(());
         };
         if let Some(used) = self.addresses.get_mut(address) {
             let place = used.receivers.len();
             used.receivers.push(link_key);
+            if is_agent {
+                used.in_process += 1;
+            }
             let first = place == 0;
             if let Some(link) = self.links.get_mut(link_key) {
                 link.place = place;
@@ -275,12 +290,6 @@ impl Core {
     fn use_address(&mut self, text: &str) -> Result<AddressKey, Fault> {
         let snapshot = self.routes.load();
         let address = Address::parse(text, &snapshot.router_id);
-        if address.text == "$management" {
-            return Err(Fault::new(
-                Condition::NOT_IMPLEMENTED,
-                "this version of the router has no management node yet",
-            ));
-        }
         if snapshot.settings(address).treatment == Treatment::Unavailable {
             return Err(Fault::new(Condition::NOT_FOUND, "Node not found"));
         }
@@ -307,6 +316,10 @@ impl Core {
             return None;
         }
         slot.links += 1;
+        let party = slot.origin.party();
+        if party == Party::Client {
+            self.client_links += 1;
+        }
         let id = self.next_link_id;
         self.next_link_id += self.id_step;
         let link_key = self.links.insert(RouterLink {
@@ -315,6 +328,7 @@ impl Core {
             link,
             address,
             remote: false,
+            party,
             place: 0,
             max_message_size: attach.max_message_size.unwrap_or(0),
             capacity: slot.listener.link_capacity,
@@ -322,7 +336,7 @@ impl Core {
             counters: LinkCounters::default(),
         });
         slot.engine.set_user(link, Some(link_key.into()));
-        if slot.is_neighbour() {
+        if slot.is_internal() {
             return Some(link_key);
         }
         log!(
@@ -392,6 +406,9 @@ impl Core {
         cause: &Cause<'_>,
     ) {
         let Some(mut link) = self.links.remove(key) else { return };
+        if link.party == Party::Client {
+            self.client_links -= 1;
+        }
         if let Some(slot) = self.connections.get_mut(link.connection) {
             slot.links = slot.links.saturating_sub(1);
         }
@@ -419,6 +436,11 @@ impl Core {
                 Direction::Out(_) => Use::Receiver,
             };
             if role == Use::Receiver {
+                if link.party == Party::Agent
+                    && let Some(used) = self.addresses.get_mut(address)
+                {
+                    used.in_process -= 1;
+                }
                 self.report_receiver_gone(address);
             }
             let moved = self.addresses.remove_link(address, key, role, link.place);
@@ -442,7 +464,7 @@ impl Core {
     }
 
     fn log_link_lost(&self, link: &RouterLink, cause: &Cause<'_>) {
-        let Some(slot) = self.connections.get(link.connection).filter(|slot| !slot.is_neighbour()) else {
+        let Some(slot) = self.connections.get(link.connection).filter(|slot| !slot.is_internal()) else {
             return;
         };
         let LinkCounters {
@@ -453,6 +475,7 @@ impl Core {
             rejected,
             released,
             modified,
+            delayed: _,
         } = link.counters;
         log!(
             Module::RouterCore,

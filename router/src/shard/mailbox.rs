@@ -1,11 +1,13 @@
 //! Messages between a shard and the control thread, and sockets from one shard to another.
 
-use crate::base::id::{ListenerId, ShardId};
+use super::survey::Survey;
+use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::MESSAGES_MAX;
 use crate::io::driver::{Driver, Wake};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use tokio::sync::oneshot;
 
 /// What another thread tells a shard.
 pub enum Message<D: Driver> {
@@ -30,6 +32,17 @@ pub enum Message<D: Driver> {
         socket: D::Socket,
         /// The address of the peer.
         peer: SocketAddr,
+    },
+    /// The management agent's connection.
+    Agent(D::Socket),
+    /// Tell management of yourself.
+    Survey(Survey),
+    /// Close this client's connection.
+    Close {
+        /// The connection.
+        connection: ConnectionKey,
+        /// Is told whether it was there.
+        reply: oneshot::Sender<bool>,
     },
 }
 

@@ -1,7 +1,7 @@
 //! The connections of a shard.
 
 use super::share::Share;
-use super::{Core, Peer};
+use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
@@ -94,6 +94,12 @@ pub struct Slot {
     pub closing: bool,
     /// The report that its output waits for.
     pub held_for: Option<u64>,
+    /// When the peer's open came.
+    pub opened_at: Instant,
+    /// When a delivery last came or went; the driver's zero: none has.
+    pub last_delivery: Instant,
+    /// The properties of the peer's open, encoded; empty: it has none.
+    pub properties: Box<[u8]>,
 }
 
 /// Where a connection comes from.
@@ -103,9 +109,29 @@ pub enum Origin {
     Client(SocketAddr),
     /// Another shard of this router.
     Neighbour(ShardId),
+    /// This router's management agent.
+    Agent,
+}
+
+impl Origin {
+    /// Who is at the other end.
+    #[must_use]
+    pub fn party(self) -> Party {
+        match self {
+            Self::Client(_) => Party::Client,
+            Self::Neighbour(_) => Party::Shard,
+            Self::Agent => Party::Agent,
+        }
+    }
 }
 
 impl Slot {
+    /// Whether both of its ends are the router's own: nobody outside is told of it.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.origin.party() != Party::Client
+    }
+
     /// Whether it leads to another shard.
     #[inline]
     #[must_use]
@@ -119,6 +145,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Client(address) => fmt::Display::fmt(address, f),
             Self::Neighbour(shard) => write!(f, "shard-{}", shard.0),
+            Self::Agent => f.write_str("agent"),
         }
     }
 }
@@ -163,6 +190,9 @@ impl Core {
             over: false,
             closing: false,
             held_for: None,
+            opened_at: self.now,
+            last_delivery: Instant::default(),
+            properties: Box::default(),
         });
         self.mark_dirty(key);
         key
@@ -217,9 +247,20 @@ impl Core {
 
     /// Takes what the peer of a connection sent.
     pub(super) fn recv(&mut self, key: ConnectionKey, bytes: &[u8]) {
-        let now = self.now;
         let Some(slot) = self.connections.get_mut(key) else { return };
-        slot.engine.heard(now);
+        slot.engine.heard(self.now);
+        let party = slot.origin.party() as usize;
+        let before = self.counters[party].ingress;
+        self.recv_bytes(key, bytes);
+        if self.counters[party].ingress != before
+            && let Some(slot) = self.connections.get_mut(key)
+        {
+            slot.last_delivery = self.now;
+        }
+    }
+
+    fn recv_bytes(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
         let mut rest = bytes;
         if !slot.partial.is_empty() {
             let mut unit = std::mem::take(&mut slot.partial);

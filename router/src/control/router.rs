@@ -4,6 +4,7 @@
 //! it can't add to a message's latency.
 
 use super::config::{AddressMatch, BindAddress, Config, Distribution, ListenerConfig, StripAnnotations};
+use super::management::{self, Management};
 use super::open_properties;
 use super::shards::{self, Idling, Shards};
 use super::watchdog;
@@ -76,9 +77,18 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
     };
     tokio_uring::builder().uring_builder(&runtime_ring).start(async move {
         let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
-        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling, sockets)?;
+        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
+        let management = Management::start(management::Setup {
+            config,
+            router_id: &id,
+            mailboxes: shards.mailboxes(),
+            reconfigure: shards.reconfigure(),
+        });
+        let management = tokio_uring::spawn(management.await?.run());
+        // Last of all: whoever can connect finds a router that is ready.
+        shards.listen(sockets);
         for address in &addresses {
             log!(Module::Server, Level::Notice, "Listening on {address}");
         }
@@ -92,6 +102,7 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
         let ended = supervise(&mut signals, &mut shards).await;
         registry.abort();
         watchdog.abort();
+        management.abort();
         ended
     })
 }

@@ -15,7 +15,7 @@ use super::json::{Json, Member, Reader, unescape};
 use super::raw::{RawAttribute, RawSection, camel_case};
 
 /// Attributes whose value may contain a `#`: it is the first run of non-blank characters.
-const HASH_ATTRIBUTES: [&str; 3] = ["pattern", "bindingKey", "hostname"];
+pub(super) const HASH_ATTRIBUTES: [&str; 3] = ["pattern", "bindingKey", "hostname"];
 
 /// The attribute whose map may be written in lines instead of JSON, as the documentation of `qdrouterd` does.
 const LINE_MAP: &str = "groups";

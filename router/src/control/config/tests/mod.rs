@@ -1,6 +1,7 @@
 //! Whole files: right ones as `qdrouterd`'s users write them, and broken ones with what must be said.
 
 mod broken;
+mod change;
 mod features;
 mod schema;
 

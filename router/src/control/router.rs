@@ -38,11 +38,11 @@ const OPEN_FILES_MIN: u64 = 64;
 /// What we offer and ask for in each open (router-protocol reference §1.2).
 const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 
-/// Runs the router until it is told to stop.
+/// Runs the router until it is told to stop. `operational` is called once clients can connect.
 ///
 /// # Errors
 /// Why it can't start, or why it had to stop: a sentence for the user.
-pub fn run(config: &Config) -> Result<ExitCode, String> {
+pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, String> {
     raise_file_limit()?;
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
@@ -99,6 +99,7 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
             cpus.len(),
             std::process::id()
         );
+        operational();
         let ended = supervise(&mut signals, &mut shards).await;
         registry.abort();
         watchdog.abort();

@@ -15,7 +15,7 @@ use crate::io::uring::probe;
 use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::{AddressSettings, Snapshot, Treatment};
-use crate::shard::slots::ListenerSettings;
+use crate::shard::slots::{ConnectionRole, ListenerSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -58,7 +58,7 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
         .collect::<Result<_, _>>()?;
     let mut sockets = Vec::new();
     for (index, listener) in config.listeners.iter().enumerate() {
-        let listener_id = ListenerId(u16::try_from(index).map_err(|_| "too many listeners".to_owned())?);
+        let listener_id = ListenerId(u32::try_from(index).map_err(|_| "too many listeners".to_owned())?);
         let at = format!("{}:{}", config.file, listener.line);
         for socket in bind(listener).map_err(|message| format!("{at}: listener: {message}"))? {
             sockets.push((listener_id, socket));
@@ -155,8 +155,10 @@ fn generated_id() -> String {
 fn snapshot(config: &Config, id: &str) -> Snapshot {
     let mut snapshot = Snapshot::new(id, treatment(config.router.default_distribution));
     for address in &config.addresses {
-        let settings =
-            AddressSettings { treatment: treatment(address.distribution), priority: address.priority };
+        let settings = AddressSettings {
+            priority: address.priority,
+            ..AddressSettings::of(treatment(address.distribution))
+        };
         match &address.matching {
             AddressMatch::Prefix(prefix) => snapshot.configure(&format!("{prefix}/#"), settings),
             AddressMatch::Pattern(pattern) => snapshot.configure(pattern, settings),
@@ -205,6 +207,9 @@ fn listener_settings(listener: &ListenerConfig, id: &str, shards: usize) -> Resu
     };
     Ok(ListenerSettings {
         engine,
+        name: listener.name.clone().unwrap_or_default(),
+        role: ConnectionRole::Normal,
+        dialled: None,
         shard: shard.transpose()?,
         link_capacity: listener.link_capacity,
         max_message_size: listener.max_message_size,

@@ -243,6 +243,7 @@ impl Core {
     fn find_destination(&mut self, to: &str) -> Result<Option<AddressKey>, Fault> {
         let snapshot = self.routes.load();
         let to = Address::parse(to, &snapshot.router_id);
+        let to = to.in_phase(snapshot.ingress_phase(to));
         let key = match self.addresses.find(to) {
             Some(key) => key,
             None if self.neighbours.is_empty()

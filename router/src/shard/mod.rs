@@ -8,6 +8,8 @@
 //! | `turn` | the loop: completions in, work, output out |
 //! | `slots` | the connections |
 //! | `events` | what the engine reports, and who deals with it |
+//! | `auto_links` | links that the router attaches by itself, to a broker's nodes |
+//! | `failover` | other servers that a peer tells of |
 //! | `links` | attaching and losing links; which address they use; who counts as a destination |
 //! | `credit` | how much a sender may send |
 //! | `front` | the front of a message: priority, annotations, `to` |
@@ -26,10 +28,12 @@
 //! | `mailbox` | messages from and to other threads |
 
 pub mod activity;
+pub mod auto_links;
 mod congestion;
 mod credit;
 mod egress;
 mod events;
+mod failover;
 mod fan_out;
 mod forward;
 mod front;
@@ -52,6 +56,7 @@ use crate::base::time::Instant;
 use crate::engine::LinkRef;
 use crate::rcu::Reader;
 use crate::routing::{AddressTable, Snapshot};
+use auto_links::AutoLinks;
 use fan_out::FanOut;
 use links::RouterLink;
 use mailbox::Report;
@@ -161,6 +166,8 @@ pub struct Core {
     now: Instant,
     /// Links to other shards that were given up, of which something has ended.
     retired: Vec<LinkKey>,
+    /// Auto-links, and the links attached for them.
+    auto_links: AutoLinks,
     /// Connections with something to flush at the end of the turn.
     dirty: Vec<ConnectionKey>,
     /// Incoming links whose credit is to be looked at, at the end of the turn.
@@ -201,6 +208,7 @@ impl Core {
             pool: BufferPool::default(),
             now: Instant::default(),
             retired: Vec::new(),
+            auto_links: AutoLinks::default(),
             dirty: Vec::new(),
             credit_due: Vec::new(),
             graces: VecDeque::new(),

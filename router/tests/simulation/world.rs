@@ -12,7 +12,7 @@ use ringmain::routing::{AddressSettings, Consumer, Snapshot, Treatment};
 use ringmain::shard::ShardHoldings;
 use ringmain::shard::mailbox::{Change, Mailbox, Message, Report};
 use ringmain::shard::seat::seats;
-use ringmain::shard::slots::ListenerSettings;
+use ringmain::shard::slots::{ConnectionRole, ListenerSettings};
 use ringmain::shard::turn::{Others, Shard};
 use std::collections::VecDeque;
 use std::sync::{Arc, Once};
@@ -40,6 +40,9 @@ pub fn listener() -> ListenerSettings {
             handshake_timeout: Some(HANDSHAKE),
             ..Settings::default()
         },
+        name: String::new(),
+        role: ConnectionRole::Normal,
+        dialled: None,
         shard: None,
         link_capacity: 250,
         max_message_size: 0,
@@ -115,7 +118,7 @@ fn snapshot() -> Snapshot {
     for (pattern, treatment) in
         [("m/#", Treatment::Multicast), ("c/#", Treatment::Closest), ("u/#", Treatment::Unavailable)]
     {
-        snapshot.configure(pattern, AddressSettings { treatment, priority: None });
+        snapshot.configure(pattern, AddressSettings::of(treatment));
     }
     snapshot
 }

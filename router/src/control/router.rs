@@ -49,15 +49,14 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
     let snapshot = snapshot(config, &id);
     let idling = Idling { idle: config.router.idle, napi: config.router.napi };
     let settings: Vec<ListenerSettings> = config
-        .listeners
-        .iter()
+        .served_listeners()
         .map(|listener| {
             listener_settings(listener, &id, cpus.len())
                 .map_err(|message| format!("{}:{}: listener: {message}", config.file, listener.line))
         })
         .collect::<Result<_, _>>()?;
     let mut sockets = Vec::new();
-    for (index, listener) in config.listeners.iter().enumerate() {
+    for (index, listener) in config.served_listeners().enumerate() {
         let listener_id = ListenerId(u32::try_from(index).map_err(|_| "too many listeners".to_owned())?);
         let at = format!("{}:{}", config.file, listener.line);
         for socket in bind(listener).map_err(|message| format!("{at}: listener: {message}"))? {

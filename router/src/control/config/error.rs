@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use super::features::Feature;
+
 /// One fault of a configuration file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
@@ -48,12 +50,17 @@ pub(super) struct Findings {
     file: String,
     errors: Vec<ConfigError>,
     warnings: Vec<(Option<u32>, String)>,
+    /// Features that the file asks for, each with the places: the line, and what asks there.
+    uses: Vec<(Feature, Vec<(u32, String)>)>,
 }
+
+/// How many places a warning names: enough to find the rest.
+const PLACES_MAX: usize = 10;
 
 impl Findings {
     /// Nothing found yet in `file`.
     pub(super) fn new(file: &str) -> Self {
-        Self { file: file.to_owned(), errors: Vec::new(), warnings: Vec::new() }
+        Self { file: file.to_owned(), errors: Vec::new(), warnings: Vec::new(), uses: Vec::new() }
     }
 
     /// A fault at `line`.
@@ -71,11 +78,45 @@ impl Findings {
         self.warnings.push((None, message.into()));
     }
 
+    /// `what` at `line` asks for a feature. If this version doesn't have it, there is one warning for it.
+    pub(super) fn uses(&mut self, feature: Feature, line: u32, what: &str) {
+        let place = (line, what.to_owned());
+        match self.uses.iter_mut().find(|(used, _)| *used == feature) {
+            Some((_, places)) => places.push(place),
+            None => self.uses.push((feature, vec![place])),
+        }
+    }
+
+    /// No warning about features.
+    pub(super) fn forget_uses(&mut self) {
+        self.uses.clear();
+    }
+
     /// The warnings as `FILE:LINE: message`, or every fault if there is one.
     pub(super) fn finish(mut self) -> Result<Vec<String>, ConfigErrors> {
         if !self.errors.is_empty() {
             self.errors.sort_by_key(|error| error.line);
             return Err(ConfigErrors(self.errors));
+        }
+        for (feature, mut places) in core::mem::take(&mut self.uses) {
+            let Some(consequence) = feature.unserved() else { continue };
+            places.sort_by_key(|(line, _)| *line);
+            let (line, what) = &places[0];
+            let mut others: Vec<u32> =
+                places.iter().map(|(line, _)| *line).filter(|other| other != line).collect();
+            others.dedup();
+            let more = if others.len() > PLACES_MAX { " …" } else { "" };
+            let others: Vec<String> = others.iter().take(PLACES_MAX).map(u32::to_string).collect();
+            let also = match others.len() {
+                0 => String::new(),
+                1 => format!(", also at line {}", others[0]),
+                _ => format!(", also at lines {}{more}", others.join(", ")),
+            };
+            let message = format!(
+                "this version doesn't have {} yet: {consequence} (asked for by {what}{also})",
+                feature.name()
+            );
+            self.warnings.push((Some(*line), message));
         }
         self.warnings.sort_by_key(|(line, _)| *line);
         let file = self.file;

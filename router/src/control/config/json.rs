@@ -106,6 +106,7 @@ impl<'t> Reader<'t> {
             Some(b'[') => self.nested(Self::list),
             Some(b'"') => self.string().map(Json::String),
             Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'$') => self.variable(),
             Some(_) => self.word(),
             None => Err(self.error("the JSON value ends too early")),
         }
@@ -239,6 +240,22 @@ impl<'t> Reader<'t> {
         let value = value.map_err(|message| self.error(message))?;
         self.at += length;
         Ok(value)
+    }
+
+    /// An environment variable that stands for a whole value, without quotes: its name is the value for now.
+    fn variable(&mut self) -> Result<Json, JsonError> {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let inside = rest.strip_prefix("${");
+        let name = inside.unwrap_or(&rest[1..]);
+        let name = &name[..name.find(|c: char| !is_part(c)).unwrap_or(name.len())];
+        let length = match inside {
+            Some(inside) if inside[name.len()..].starts_with('}') => name.len() + 3,
+            None if !name.is_empty() => name.len() + 1,
+            Some(_) | None => return Err(self.unexpected("'$NAME' or '${NAME}'")),
+        };
+        self.at += length;
+        Ok(Json::String(rest[..length].to_owned()))
     }
 
     fn word(&mut self) -> Result<Json, JsonError> {

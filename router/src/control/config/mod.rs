@@ -2,23 +2,28 @@
 //!
 //! ```text
 //! text -> text::parse_lines -> RawSection -> check -> Record -> typed -> Config
-//! text -> text::parse_json  -^               (schema)
+//! text -> text::parse_json  -^     ^         (schema)
+//!                             environment
 //! ```
 //!
 //! Every fault is found in one go and says its file and line; nothing is opened or started meanwhile.
+//! [`schema`] says what there is, [`features`] which of it this version doesn't do yet.
 
-mod bind;
 mod check;
 mod entities;
+mod environment;
 mod error;
+pub mod features;
 mod json;
 mod nearest;
-mod pattern;
+mod policy_dir;
 mod raw;
+mod record;
 pub mod schema;
 mod service;
 mod text;
 mod typed;
+mod values;
 
 #[cfg(test)]
 mod tests;
@@ -27,12 +32,14 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-pub use bind::BindAddress;
 pub use error::{ConfigError, ConfigErrors};
 pub use json::{Json, Member};
+pub use record::{Record, Value};
 pub use typed::{
-    AddressConfig, AddressFamily, AddressMatch, Distribution, ListenerConfig, LogConfig, RouterConfig,
-    RouterMode, StripAnnotations,
+    AddressConfig, AddressFamily, AddressMatch, AuthServiceConfig, AutoLinkConfig, BindAddress,
+    BindingConfig, ConnectorConfig, Container, Direction, Distribution, ExchangeConfig, HttpConfig,
+    LinkRouteConfig, ListenerConfig, LogConfig, Names, PolicyConfig, Role, RouterConfig, RouterMode, Secret,
+    SslProfileConfig, StripAnnotations, VhostConfig, VhostGroupConfig,
 };
 
 use crate::log;
@@ -53,51 +60,78 @@ pub struct Config {
     pub router: RouterConfig,
     /// Where it listens, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
+    /// What the router connects to, in the order of the file.
+    pub connectors: Vec<ConnectorConfig>,
     /// How addresses are distributed, in the order of the file. No two match the same addresses.
     pub addresses: Vec<AddressConfig>,
+    /// Links that the router attaches to containers, in the order of the file.
+    pub auto_links: Vec<AutoLinkConfig>,
+    /// Addresses whose links go on to containers, in the order of the file.
+    pub link_routes: Vec<LinkRouteConfig>,
+    /// Addresses that are distributed by subject, in the order of the file.
+    pub exchanges: Vec<ExchangeConfig>,
+    /// Which subjects of them go where, in the order of the file.
+    pub bindings: Vec<BindingConfig>,
+    /// Certificates and settings of TLS, in the order of the file.
+    pub ssl_profiles: Vec<SslProfileConfig>,
+    /// Services that authenticate clients, in the order of the file.
+    pub auth_services: Vec<AuthServiceConfig>,
+    /// Limits for all clients together.
+    pub policy: PolicyConfig,
+    /// Who may do what, in the order of the file, then of the files of `policyDir`. No two have a host name
+    /// in common.
+    pub vhosts: Vec<VhostConfig>,
     /// What is logged, in the order of the file: a later one for the same module changes what it sets.
     pub logs: Vec<LogConfig>,
+    /// All of it as entities of the schema, in the order of the file; singletons that it doesn't have are at
+    /// the end.
+    pub records: Vec<Record>,
     /// What works but should be changed or known, as `FILE:LINE: message`.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// Reads the file at `path`: the JSON form if its name ends in `.json`, else the line-oriented form.
+    /// Reads the file at `path`: the JSON form if its name ends in `.json`, else the line-oriented form. Then
+    /// reads the files of its `policyDir`.
     ///
     /// # Errors
     /// The file can't be read, or anything in it is wrong: every fault of it.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
         let name = path.display().to_string();
-        let bytes = read(path)
-            .map_err(|message| ConfigErrors(vec![ConfigError { file: name.clone(), line: None, message }]))?;
-        match String::from_utf8(bytes) {
-            Ok(text) => Self::parse(&text, &name),
-            Err(error) => {
-                let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-                let line = Some(u32::try_from(line).unwrap_or(u32::MAX));
-                let message = "the file isn't text in UTF-8".to_owned();
-                Err(ConfigErrors(vec![ConfigError { file: name, line, message }]))
-            }
-        }
+        let text = read(path).map_err(|error| ConfigErrors(vec![error]))?;
+        let variable = |name: &str| std::env::var(name).ok();
+        let config = Self::parse_with(&text, &name, &variable);
+        policy_dir::load_into(config, &variable)
     }
 
-    /// Reads `text`. Messages call it `name`; if that ends in `.json`, it is the JSON form.
+    /// Reads `text`, with no environment variable set. Messages call it `name`; if that ends in `.json`, it is
+    /// the JSON form. `policyDir` isn't looked at.
     ///
     /// # Errors
     /// Every fault of the text, in the order of its lines.
     pub fn parse(text: &str, name: &str) -> Result<Self, ConfigErrors> {
+        Self::parse_with(text, name, &|_| None)
+    }
+
+    /// As [`Self::parse`], with `variable` for the values of environment variables.
+    ///
+    /// # Errors
+    /// Every fault of the text, in the order of its lines.
+    pub fn parse_with(
+        text: &str,
+        name: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigErrors> {
         let mut findings = Findings::new(name);
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let sections = if name.ends_with(".json") {
-            text::parse_json(text, &mut findings)
-        } else {
-            text::parse_lines(text, &mut findings)
-        };
-        let records = check::check_sections(sections, &mut findings);
-        let config = typed::build(&records, &mut findings);
+        let records = records(text, name, variable, &mut findings);
+        let config = typed::build(records, &mut findings);
         let warnings = findings.finish()?;
         Ok(Self { file: name.to_owned(), warnings, ..config })
+    }
+
+    /// The listeners that this version opens.
+    pub fn served_listeners(&self) -> impl Iterator<Item = &ListenerConfig> {
+        self.listeners.iter().filter(|listener| listener.is_served())
     }
 
     /// What the `log` sections and the router's `timestampsInUTC` say, for [`log::apply`].
@@ -124,13 +158,58 @@ impl Config {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let fault = |error: std::io::Error| format!("can't read the configuration file: {error}");
+/// The sections of a text, held against the schema.
+fn records(
+    text: &str,
+    name: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+    findings: &mut Findings,
+) -> Vec<Record> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut sections = if name.ends_with(".json") {
+        text::parse_json(text, findings)
+    } else {
+        text::parse_lines(text, findings)
+    };
+    for attribute in sections.iter_mut().flat_map(|section| &mut section.attributes) {
+        expand(&mut attribute.value, attribute.line, variable, findings);
+    }
+    check::check_sections(sections, findings)
+}
+
+/// Expands the environment variables in a value. JSON from a file is nested only so deeply.
+fn expand(value: &mut Json, line: u32, variable: &dyn Fn(&str) -> Option<String>, findings: &mut Findings) {
+    match value {
+        Json::String(text) => {
+            *text = environment::expand(text, variable, |name| {
+                let message = format!("there is no environment variable {name}; '${name}' is left as it is");
+                findings.warning(line, message);
+            });
+        }
+        Json::List(items) => items.iter_mut().for_each(|item| expand(item, line, variable, findings)),
+        Json::Map(members) => {
+            members.iter_mut().for_each(|member| expand(&mut member.value, member.line, variable, findings));
+        }
+        Json::Null | Json::Boolean(_) | Json::Integer(_) | Json::Float(_) => {}
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// It can't be read, is too long, or isn't UTF-8.
+fn read(path: &Path) -> Result<String, ConfigError> {
+    let error = |line, message| ConfigError { file: path.display().to_string(), line, message };
+    let fault = |cause: std::io::Error| error(None, format!("can't read the configuration file: {cause}"));
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(fault)?;
     file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes).map_err(fault)?;
     if bytes.len() as u64 > FILE_SIZE_MAX {
-        return Err(format!("a configuration file has at most {FILE_SIZE_MAX} bytes"));
+        return Err(error(None, format!("a configuration file has at most {FILE_SIZE_MAX} bytes")));
     }
-    Ok(bytes)
+    String::from_utf8(bytes).map_err(|cause| {
+        let before = &cause.as_bytes()[..cause.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        error(Some(u32::try_from(line).unwrap_or(u32::MAX)), "the file isn't text in UTF-8".to_owned())
+    })
 }

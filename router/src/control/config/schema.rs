@@ -1,27 +1,60 @@
-//! The schema: which sections a configuration has, and which attributes with which values.
+//! The schema: which entities there are, and which attributes with which values.
 //!
-//! It is data ([`ENTITY_TYPES`]), and the only place where a name, a default or a range stands: the
-//! parser's checks read it, and so will management, help and the reference documentation.
+//! It is data ([`ENTITY_TYPES`]), and the only place where a name, a default or a range stands: the checks
+//! of files and of management read it, and so do help and the reference documentation.
 
 pub use super::entities::ENTITY_TYPES;
+pub use super::features::Feature;
 
 /// A type of entity: a section of the file, a type of the management protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct EntityType {
-    /// The section's name in a file, which is also the short name by which messages call it.
+    /// The section's name in a file, which is also the short name by which messages call it. Where there is
+    /// no such section: as [`Self::type_name`].
     pub name: &'static str,
-    /// The type's name in management, without the prefix `org.apache.qpid.dispatch.`.
+    /// The type's name in management, without a prefix such as `org.apache.qpid.dispatch.`.
     pub type_name: &'static str,
+    /// Where it occurs.
+    pub category: Category,
+    /// Which router had it first.
+    pub origin: Origin,
     /// One sentence.
     pub description: &'static str,
     /// There is exactly one of it, with defaults if the file has none.
     pub is_singleton: bool,
-    /// What management may do with it.
+    /// What management may do with it, in the order in which GET-OPERATIONS lists them.
     pub operations: &'static [Operation],
-    /// Its attributes, in the order of the documentation.
+    /// Its attributes, in the order of the documentation. `identity` and `type`, which every entity has and
+    /// nobody sets, aren't among them.
     pub attributes: &'static [Attribute],
-    /// Why a file can't have it yet, and what to do instead; `None` if it can.
-    pub unavailable: Option<&'static str>,
+    /// Using the section uses this feature.
+    pub feature: Option<Feature>,
+}
+
+/// Where entities of a type occur.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Category {
+    /// A section of the configuration file.
+    Section,
+    /// Configuration without a section of its own: a part of another entity, or made by management only.
+    Part,
+    /// The router reports it; no file has it.
+    Operational,
+    /// The management node itself.
+    Management,
+    /// A name for what several types have in common; no entity has this type.
+    Abstract,
+}
+
+/// Which router had an entity or attribute first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// `qdrouterd`.
+    Dispatch,
+    /// `skrouterd` only.
+    Skupper,
+    /// Ringmain.
+    Ringmain,
 }
 
 /// What management may do with an entity (AMQP management, `operation`).
@@ -35,6 +68,24 @@ pub enum Operation {
     Update,
     /// `DELETE`
     Delete,
+    /// `QUERY`
+    Query,
+    /// `GET-TYPES`
+    GetTypes,
+    /// `GET-ANNOTATIONS`
+    GetAnnotations,
+    /// `GET-OPERATIONS`
+    GetOperations,
+    /// `GET-ATTRIBUTES`
+    GetAttributes,
+    /// `GET-MGMT-NODES`
+    GetMgmtNodes,
+    /// `GET-SCHEMA`
+    GetSchema,
+    /// `GET-JSON-SCHEMA`
+    GetJsonSchema,
+    /// `GET-LOG`
+    GetLog,
 }
 
 /// An attribute of an entity.
@@ -52,6 +103,12 @@ pub struct Attribute {
     pub access: Access,
     /// An older name, still accepted.
     pub deprecated_name: Option<&'static str>,
+    /// The attribute itself is out of use: what to write instead.
+    pub deprecated: Option<&'static str>,
+    /// It is a password: not to be shown.
+    pub is_secret: bool,
+    /// Which router had it first.
+    pub origin: Origin,
     /// The unit of its number.
     pub unit: Option<&'static str>,
     /// How far this version goes with it.
@@ -67,6 +124,8 @@ pub enum Access {
     Create,
     /// Then, and later by management's UPDATE.
     CreateOrUpdate,
+    /// Only by management's UPDATE.
+    Update,
     /// Never: the router reports it.
     ReadOnly,
 }
@@ -104,6 +163,10 @@ pub enum Kind {
     LogLevels,
     /// A JSON map.
     Properties,
+    /// A map from names to entities of this type ([`EntityType::type_name`]), each in braces of its own.
+    Entities(&'static str),
+    /// A list; the router reports it.
+    List,
 }
 
 impl Kind {
@@ -117,6 +180,8 @@ impl Kind {
             Self::Path => "path",
             Self::Enumeration(_) => "enumeration",
             Self::Properties => "properties",
+            Self::Entities(_) => "map",
+            Self::List => "list",
         }
     }
 }
@@ -130,15 +195,52 @@ pub enum Availability {
     Inert,
     /// It may be set; a value other than the default changes nothing and gives a warning with this reason.
     NoEffect(&'static str),
-    /// Only some of its words work yet; the others are refused with this advice.
-    Only {
-        /// The words that work.
+    /// Any value other than the default uses this feature.
+    Needs(Feature),
+    /// These words use features, the others don't.
+    WordsNeed(&'static [(&'static str, Feature)]),
+    /// Any word but these uses the feature.
+    OthersNeed {
+        /// The words that don't.
         words: &'static [&'static str],
-        /// What to do instead.
-        advice: &'static str,
+        /// The feature.
+        feature: Feature,
     },
-    /// Anything but the default is refused, with this advice.
-    NotYet(&'static str),
+}
+
+impl Operation {
+    /// The operation's name in the protocol.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Read => "READ",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Query => "QUERY",
+            Self::GetTypes => "GET-TYPES",
+            Self::GetAnnotations => "GET-ANNOTATIONS",
+            Self::GetOperations => "GET-OPERATIONS",
+            Self::GetAttributes => "GET-ATTRIBUTES",
+            Self::GetMgmtNodes => "GET-MGMT-NODES",
+            Self::GetSchema => "GET-SCHEMA",
+            Self::GetJsonSchema => "GET-JSON-SCHEMA",
+            Self::GetLog => "GET-LOG",
+        }
+    }
+}
+
+impl Category {
+    /// The abstract types that a type of this category extends, nearest first (GET-TYPES).
+    #[must_use]
+    pub const fn base_types(self) -> &'static [&'static str] {
+        match self {
+            Self::Section | Self::Part => &["configurationEntity", "entity"],
+            Self::Operational => &["operationalEntity", "entity"],
+            Self::Management => &["org.amqp.management", "operationalEntity", "entity"],
+            Self::Abstract => &["entity"],
+        }
+    }
 }
 
 impl Attribute {
@@ -151,10 +253,25 @@ impl Attribute {
             is_required: false,
             access: Access::Create,
             deprecated_name: None,
+            deprecated: None,
+            is_secret: false,
+            origin: Origin::Dispatch,
             unit: None,
             availability: Availability::Now,
             description,
         }
+    }
+
+    /// An attribute that the router reports.
+    pub(super) const fn reported(name: &'static str, kind: Kind, description: &'static str) -> Self {
+        let mut attribute = Self::new(name, kind, description);
+        attribute.access = Access::ReadOnly;
+        attribute
+    }
+
+    /// A number that the router counts.
+    pub(super) const fn count(name: &'static str, description: &'static str) -> Self {
+        Self::reported(name, Kind::Integer { min: 0, max: i64::MAX }, description)
     }
 
     /// Sets the default.
@@ -171,13 +288,40 @@ impl Attribute {
 
     /// May be changed by management.
     pub(super) const fn updatable(mut self) -> Self {
-        self.access = Access::CreateOrUpdate;
+        self.access = match self.access {
+            Access::Create | Access::CreateOrUpdate => Access::CreateOrUpdate,
+            Access::Update | Access::ReadOnly => Access::Update,
+        };
         self
     }
 
     /// Has an older name.
     pub(super) const fn formerly(mut self, name: &'static str) -> Self {
         self.deprecated_name = Some(name);
+        self
+    }
+
+    /// Is out of use.
+    pub(super) const fn deprecated(mut self, advice: &'static str) -> Self {
+        self.deprecated = Some(advice);
+        self
+    }
+
+    /// Isn't to be shown.
+    pub(super) const fn secret(mut self) -> Self {
+        self.is_secret = true;
+        self
+    }
+
+    /// `skrouterd` has it, `qdrouterd` hasn't.
+    pub(super) const fn of_skupper(mut self) -> Self {
+        self.origin = Origin::Skupper;
+        self
+    }
+
+    /// Only Ringmain has it.
+    pub(super) const fn our_own(mut self) -> Self {
+        self.origin = Origin::Ringmain;
         self
     }
 
@@ -193,30 +337,159 @@ impl Attribute {
         self
     }
 
-    /// Anything but the default is refused with `advice`.
-    pub(super) const fn not_yet(self, advice: &'static str) -> Self {
-        self.availability(Availability::NotYet(advice))
+    /// Belongs to `feature`.
+    pub(super) const fn needs(self, feature: Feature) -> Self {
+        self.availability(Availability::Needs(feature))
     }
 
     /// Accepted, changes nothing.
     pub(super) const fn inert(self) -> Self {
         self.availability(Availability::Inert)
     }
+
+    /// Whether a file, or management's CREATE, may set it.
+    #[must_use]
+    pub const fn is_creatable(&self) -> bool {
+        matches!(self.access, Access::Create | Access::CreateOrUpdate)
+    }
+
+    /// Whether management's UPDATE may set it.
+    #[must_use]
+    pub const fn is_updatable(&self) -> bool {
+        matches!(self.access, Access::Update | Access::CreateOrUpdate)
+    }
 }
 
 impl EntityType {
+    /// A type without attributes and operations but READ, which `qdrouterd` has.
+    const fn new(name: &'static str, category: Category, description: &'static str) -> Self {
+        Self {
+            name,
+            type_name: name,
+            category,
+            origin: Origin::Dispatch,
+            description,
+            is_singleton: false,
+            operations: &[Operation::Read],
+            attributes: &[],
+            feature: None,
+        }
+    }
+
+    /// A section of the file that management may create and delete.
+    pub(super) const fn section(
+        name: &'static str,
+        attributes: &'static [Attribute],
+        description: &'static str,
+    ) -> Self {
+        let mut entity = Self::new(name, Category::Section, description);
+        entity.attributes = attributes;
+        entity.operations = &[Operation::Create, Operation::Delete, Operation::Read];
+        entity
+    }
+
+    /// Configuration without a section.
+    pub(super) const fn part(
+        name: &'static str,
+        attributes: &'static [Attribute],
+        description: &'static str,
+    ) -> Self {
+        let mut entity = Self::new(name, Category::Part, description);
+        entity.attributes = attributes;
+        entity
+    }
+
+    /// Something that the router reports.
+    pub(super) const fn operational(
+        name: &'static str,
+        attributes: &'static [Attribute],
+        description: &'static str,
+    ) -> Self {
+        let mut entity = Self::new(name, Category::Operational, description);
+        entity.attributes = attributes;
+        entity
+    }
+
+    /// A type of types, or the management node.
+    pub(super) const fn of_management(
+        name: &'static str,
+        category: Category,
+        operations: &'static [Operation],
+        description: &'static str,
+    ) -> Self {
+        let mut entity = Self::new(name, category, description);
+        entity.operations = operations;
+        entity.attributes = super::entities::NAMED;
+        entity
+    }
+
+    /// Management calls it otherwise.
+    pub(super) const fn type_name(mut self, type_name: &'static str) -> Self {
+        self.type_name = type_name;
+        self
+    }
+
+    /// There is exactly one.
+    pub(super) const fn singleton(mut self) -> Self {
+        self.is_singleton = true;
+        self
+    }
+
+    /// Management may do this.
+    pub(super) const fn operations(mut self, operations: &'static [Operation]) -> Self {
+        self.operations = operations;
+        self
+    }
+
+    /// Belongs to `feature`.
+    pub(super) const fn needs(mut self, feature: Feature) -> Self {
+        self.feature = Some(feature);
+        self
+    }
+
+    /// `skrouterd` has it, `qdrouterd` hasn't.
+    pub(super) const fn of_skupper(mut self) -> Self {
+        self.origin = Origin::Skupper;
+        self
+    }
+
     /// The type whose section has this name (in camel case).
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
-        ENTITY_TYPES.iter().find(|entity| entity.name == name)
+        ENTITY_TYPES.iter().find(|entity| entity.is_section() && entity.name == name)
+    }
+
+    /// The type that management calls so, without its prefix. A section's short name finds it, too.
+    #[must_use]
+    pub fn find_type(name: &str) -> Option<&'static Self> {
+        let exact = ENTITY_TYPES.iter().find(|entity| entity.type_name == name);
+        exact.or_else(|| Self::find(name))
+    }
+
+    /// Whether a file may have it.
+    #[must_use]
+    pub const fn is_section(&self) -> bool {
+        matches!(self.category, Category::Section)
+    }
+
+    /// Whether management may do this with it.
+    #[must_use]
+    pub fn allows(&self, operation: Operation) -> bool {
+        self.operations.contains(&operation)
     }
 
     /// The attribute of this name, and its place in [`Self::attributes`]. An older name finds it, too.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<(usize, &'static Attribute)> {
-        self.attributes
-            .iter()
-            .enumerate()
-            .find(|(_, attribute)| attribute.name == name || attribute.deprecated_name == Some(name))
+        let attributes = self.attributes.iter().enumerate();
+        attributes
+            .clone()
+            .find(|(_, attribute)| attribute.name == name)
+            .or_else(|| attributes.clone().find(|(_, attribute)| attribute.deprecated_name == Some(name)))
+    }
+
+    /// The names of all attributes as management lists them: with `identity` and `type` at the end.
+    pub fn attribute_names(&self) -> impl Iterator<Item = &'static str> {
+        self.attributes.iter().map(|attribute| attribute.name).chain(["identity", "type"])
     }
 }

@@ -4,7 +4,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::io;
 use std::net::ToSocketAddrs as _;
 
-use super::typed::{AddressFamily, ListenerConfig};
+use super::{AddressFamily, ListenerConfig};
 
 /// An address to bind a listening socket to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,5 +1,6 @@
 //! The threads of the shards: starting them together, and ending them.
 
+use super::handle::ShardsHandle;
 use super::registry::{Registry, shard_name};
 use crate::base::id::ListenerId;
 use crate::base::limits::REPORTS_MAX;
@@ -194,6 +195,11 @@ impl Shards {
     /// What all see of each shard.
     pub(super) fn presences(&self) -> Arc<[Presence]> {
         self.presences.clone()
+    }
+
+    /// What tasks of the control thread tell the shards by.
+    pub(super) fn handle(&self) -> ShardsHandle {
+        ShardsHandle::new(&self.mailboxes, self.presences.clone())
     }
 
     /// Tells all shards to close their connections and to end.

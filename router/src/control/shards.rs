@@ -1,5 +1,6 @@
 //! The threads of the shards: starting them together, and ending them.
 
+use super::handle::ShardsHandle;
 use super::registry::{Reconfigure, Registry, shard_name};
 use crate::base::id::ListenerId;
 use crate::base::limits::REPORTS_MAX;
@@ -209,6 +210,11 @@ impl Shards {
     /// Where changes of the configuration of addresses go.
     pub(super) fn reconfigure(&self) -> reports::UnboundedSender<Reconfigure> {
         self.reconfigure.clone()
+    }
+
+    /// What tasks of the control thread tell the shards by.
+    pub(super) fn handle(&self) -> ShardsHandle {
+        ShardsHandle::new(&self.mailboxes, self.presences.clone())
     }
 
     /// Tells all shards to close their connections and to end.

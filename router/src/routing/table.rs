@@ -44,6 +44,10 @@ pub struct AddressCounters {
     pub to_container: u64,
     /// Deliveries that came from this process.
     pub from_container: u64,
+    /// Those of `ingress` that came from a broker.
+    pub ingress_route_container: u64,
+    /// Deliveries that left for a broker.
+    pub egress_route_container: u64,
 }
 
 impl LocalAddress {

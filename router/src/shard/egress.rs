@@ -10,7 +10,7 @@ use super::links::{LinkCounters, RouterLink};
 use super::outcome::failed;
 use super::payload::Piece;
 use super::queue::{Active, Egress, Item, Settle};
-use super::{Core, DeliveryRef, Peer, Source};
+use super::{Core, DeliveryRef, Party, Peer, Source};
 use crate::base::id::{ConnectionKey, LinkKey, Serial};
 use crate::base::limits::{OUTPUT_BACKLOG_MAX, PUMP_BYTES_MAX, UNSETTLED_PER_LINK_MAX};
 use crate::base::time::Instant;
@@ -112,6 +112,11 @@ impl Core {
         let source = outgoing.source;
         link.counters.deliveries += 1;
         self.counters[link.party as usize].egress += 1;
+        if link.party == Party::Container
+            && let Some(address) = link.address.and_then(|address| self.addresses.get_mut(address))
+        {
+            address.counters.egress_route_container += 1;
+        }
         let egress = link.egress_mut()?;
         egress.progress = now;
         egress.congested = false;

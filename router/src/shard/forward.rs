@@ -244,6 +244,7 @@ impl Core {
     fn find_destination(&mut self, to: &str) -> Result<Option<AddressKey>, Fault> {
         let snapshot = self.routes.load();
         let to = Address::parse(to, &snapshot.router_id);
+        let to = to.in_phase(snapshot.ingress_phase(to));
         let key = match self.addresses.find(to) {
             Some(key) => key,
             None if self.neighbours.is_empty()
@@ -286,6 +287,10 @@ impl Core {
             |place: usize| if place < here { address.receivers[place] } else { remotes[place - here].link };
         match source.party {
             Party::Client => address.counters.ingress += 1,
+            Party::Container => {
+                address.counters.ingress += 1;
+                address.counters.ingress_route_container += 1;
+            }
             Party::Agent => address.counters.from_container += 1,
             Party::Shard => {}
         }

@@ -8,6 +8,8 @@
 //! | `turn` | the loop: completions in, work, output out |
 //! | `slots` | the connections |
 //! | `events` | what the engine reports, and who deals with it |
+//! | `auto_links` | links that the router attaches by itself, to a broker's nodes |
+//! | `failover` | other servers that a peer tells of |
 //! | `links` | attaching and losing links; which address they use; who counts as a destination |
 //! | `credit` | how much a sender may send |
 //! | `front` | the front of a message: priority, annotations, `to` |
@@ -27,10 +29,12 @@
 //! | `mailbox` | messages from and to other threads |
 
 pub mod activity;
+pub mod auto_links;
 mod congestion;
 mod credit;
 mod egress;
 mod events;
+mod failover;
 mod fan_out;
 mod forward;
 mod front;
@@ -54,6 +58,7 @@ use crate::base::time::Instant;
 use crate::engine::LinkRef;
 use crate::rcu::Reader;
 use crate::routing::{AddressTable, Snapshot};
+use auto_links::AutoLinks;
 use fan_out::FanOut;
 use links::RouterLink;
 use mailbox::Report;
@@ -92,16 +97,33 @@ pub struct DeliveryRef {
     pub delivery_id: Serial,
 }
 
-/// Who is at the other end of a link. What is counted for the outside is what clients did.
+/// Who is at the other end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Party {
     /// A client.
     #[default]
     Client,
+    /// A broker or the like (role `route-container`).
+    Container,
     /// Another shard of this router.
     Shard,
     /// This router's management agent.
     Agent,
+}
+
+impl Party {
+    /// Every kind of party.
+    pub const ALL: [Self; 4] = [Self::Client, Self::Container, Self::Shard, Self::Agent];
+
+    /// Whether it isn't the router itself: what it does is counted and logged.
+    #[inline]
+    #[must_use]
+    pub const fn is_outside(self) -> bool {
+        match self {
+            Self::Client | Self::Container => true,
+            Self::Shard | Self::Agent => false,
+        }
+    }
 }
 
 /// Where a delivery came from, and how.
@@ -178,6 +200,8 @@ pub struct Core {
     now: Instant,
     /// Links to other shards that were given up, of which something has ended.
     retired: Vec<LinkKey>,
+    /// Auto-links, and the links attached for them.
+    auto_links: AutoLinks,
     /// Connections with something to flush at the end of the turn.
     dirty: Vec<ConnectionKey>,
     /// Incoming links whose credit is to be looked at, at the end of the turn.
@@ -198,11 +222,11 @@ pub struct Core {
     next_link_id: u64,
     id_step: u64,
     /// By [`Party`]: of the sender, or where it is about what went, of the receiver.
-    counters: [ShardCounters; 3],
+    counters: [ShardCounters; Party::ALL.len()],
     /// The connection of the management agent, on the shard that has it.
     agent: Option<ConnectionKey>,
-    /// Links of clients.
-    client_links: usize,
+    /// Links with the outside.
+    outside_links: usize,
     /// Deliveries that waited here for more than a second, and those for more than ten.
     delayed: [u64; 2],
     surveys: VecDeque<OngoingSurvey>,
@@ -226,6 +250,7 @@ impl Core {
             pool: BufferPool::default(),
             now: Instant::default(),
             retired: Vec::new(),
+            auto_links: AutoLinks::default(),
             dirty: Vec::new(),
             credit_due: Vec::new(),
             graces: VecDeque::new(),
@@ -238,9 +263,9 @@ impl Core {
             next_connection_id: first_id,
             next_link_id: first_id,
             id_step: shards as u64,
-            counters: [ShardCounters::default(); 3],
+            counters: [ShardCounters::default(); Party::ALL.len()],
             agent: None,
-            client_links: 0,
+            outside_links: 0,
             delayed: [0; 2],
             surveys: VecDeque::new(),
         }

@@ -14,7 +14,7 @@ use super::links::{Direction, LinkCounters, RouterLink};
 use super::mailbox::{Change, Report};
 use super::queue::Egress;
 use super::seat::{HandOff, Rings};
-use super::slots::{ListenerSettings, SharedSettings};
+use super::slots::{ConnectionRole, ListenerSettings, SharedSettings};
 use super::{Core, Party, slots};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey, ShardId};
 use crate::base::limits::{
@@ -65,6 +65,9 @@ pub(super) fn settings() -> SharedSettings {
             offered_capabilities: &[],
             desired_capabilities: &[],
         },
+        name: String::new(),
+        role: ConnectionRole::Normal,
+        dialled: None,
         shard: None,
         link_capacity: UNSETTLED_PER_LINK_MAX,
         max_message_size: 0,
@@ -256,6 +259,7 @@ impl Core {
             address: Some(address_key),
             remote: true,
             party: Party::Shard,
+            auto_link: None,
             place: 0,
             max_message_size: 0,
             capacity: LINK_CAPACITY,

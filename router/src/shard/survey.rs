@@ -10,7 +10,7 @@
 
 use super::links::{Direction, LinkCounters, RouterLink};
 use super::neighbours::{RECEIVER_CAPACITY, settings};
-use super::slots::{ListenerSettings, Origin, SharedSettings, Slot};
+use super::slots::{ConnectionRole, ListenerSettings, Origin, SharedSettings, Slot};
 use super::{Core, Party, ShardCounters};
 use crate::base::buffer::PoolUsage;
 use crate::base::id::{ConnectionKey, ShardId};
@@ -18,7 +18,6 @@ use crate::base::limits::SURVEY_PLACES_PER_TURN_MAX;
 use crate::base::time::Instant;
 use crate::engine::{Settings, Side};
 use crate::routing::{AddressCounters, AddressSettings, LocalAddress};
-use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -42,9 +41,9 @@ pub struct Survey {
 pub enum Subject {
     /// The totals alone.
     Totals,
-    /// Clients' connections.
+    /// Connections with clients and brokers.
     Connections,
-    /// Clients' links.
+    /// Their links.
     Links,
     /// Addresses in use.
     Addresses,
@@ -68,12 +67,14 @@ pub struct Findings {
 /// What a shard counts, and how much it has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
-    /// Connections of clients.
+    /// Connections with clients and brokers.
     pub connections: u64,
-    /// Links of clients.
+    /// Their links.
     pub links: u64,
     /// Deliveries of clients and to them, with their outcomes.
     pub clients: ShardCounters,
+    /// The same of brokers.
+    pub containers: ShardCounters,
     /// Settled deliveries dropped, whoever sent them.
     pub dropped_presettled: u64,
     /// Deliveries that waited here for more than a second, and those for more than ten.
@@ -82,7 +83,7 @@ pub struct Totals {
     pub pools: [Option<PoolUsage>; 2],
 }
 
-/// A client's connection.
+/// A connection with a client or a broker.
 #[derive(Clone, Debug)]
 pub struct ConnectionFacts {
     /// The shard.
@@ -91,23 +92,27 @@ pub struct ConnectionFacts {
     pub key: ConnectionKey,
     /// Its number.
     pub id: u64,
-    /// The client's address.
-    pub peer: SocketAddr,
-    /// The client's container-id.
+    /// The peer's address, HOST:PORT.
+    pub host: Box<str>,
+    /// Which side opened it: `in` or `out`.
+    pub direction: &'static str,
+    /// What it is for.
+    pub role: ConnectionRole,
+    /// The peer's container-id.
     pub container: Box<str>,
-    /// The properties of the client's open, encoded; empty: none.
+    /// The properties of the peer's open, encoded; empty: none.
     pub properties: Box<[u8]>,
-    /// Whether the client went through SASL.
+    /// Whether the peers went through SASL.
     pub is_authenticated: bool,
     /// Whether both have opened it.
     pub is_open: bool,
-    /// How long ago the client's open came.
+    /// How long ago the peer's open came.
     pub uptime: Duration,
     /// How long ago a delivery last came or went; `None`: none has.
     pub idle: Option<Duration>,
 }
 
-/// A client's link.
+/// A link of such a connection.
 #[derive(Clone, Debug)]
 pub struct LinkFacts {
     /// Its number.
@@ -116,7 +121,7 @@ pub struct LinkFacts {
     pub connection_id: u64,
     /// Its name.
     pub name: Box<str>,
-    /// Whether the client sends on it.
+    /// Whether the peer sends on it.
     pub is_incoming: bool,
     /// Its address's key; `None`: an anonymous sender.
     pub address: Option<Box<str>>,
@@ -245,8 +250,9 @@ impl Core {
         let internal = self.neighbours.iter().flatten().count() + usize::from(self.agent.is_some());
         Totals {
             connections: (self.connections.len() - internal) as u64,
-            links: self.client_links as u64,
+            links: self.outside_links as u64,
             clients: self.counters(Party::Client),
+            containers: self.counters(Party::Container),
             dropped_presettled: self.counters.iter().map(|counters| counters.dropped_presettled).sum(),
             delayed: self.delayed,
             pools: self.pool.usage().map(Some),
@@ -254,11 +260,7 @@ impl Core {
     }
 
     fn connection_facts(&self, key: ConnectionKey, slot: &Slot) -> Option<ConnectionFacts> {
-        let peer = match slot.origin {
-            Origin::Client(peer) => peer,
-            Origin::Neighbour(_) | Origin::Agent => return None,
-        };
-        if slot.over || !slot.engine.is_open_received() {
+        if slot.is_internal() || slot.over || !slot.engine.is_open_received() {
             return None;
         }
         let has_delivery = slot.last_delivery != Instant::default();
@@ -266,7 +268,9 @@ impl Core {
             shard: self.shard,
             key,
             id: slot.id,
-            peer,
+            host: slot.host().into(),
+            direction: slot.direction(),
+            role: slot.listener.role,
             container: slot.container.clone(),
             properties: slot.properties.clone(),
             is_authenticated: slot.engine.is_authenticated(),
@@ -277,7 +281,7 @@ impl Core {
     }
 
     fn link_facts(&self, link: &RouterLink) -> Option<LinkFacts> {
-        if link.party != Party::Client {
+        if !link.party.is_outside() {
             return None;
         }
         let slot = self.connections.get(link.connection)?;

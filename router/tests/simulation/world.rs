@@ -11,7 +11,7 @@ use ringmain::rcu::Publisher;
 use ringmain::routing::{AddressSettings, Consumer, Snapshot, Treatment};
 use ringmain::shard::mailbox::{Change, Mailbox, Message, Report};
 use ringmain::shard::seat::seats;
-use ringmain::shard::slots::ListenerSettings;
+use ringmain::shard::slots::{ConnectionRole, ListenerSettings};
 use ringmain::shard::turn::{Others, Shard};
 use ringmain::shard::{Party, ShardHoldings};
 use std::collections::VecDeque;
@@ -40,6 +40,9 @@ pub fn listener() -> ListenerSettings {
             handshake_timeout: Some(HANDSHAKE),
             ..Settings::default()
         },
+        name: String::new(),
+        role: ConnectionRole::Normal,
+        dialled: None,
         shard: None,
         link_capacity: 250,
         max_message_size: 0,
@@ -115,7 +118,7 @@ fn snapshot() -> Snapshot {
     for (pattern, treatment) in
         [("m/#", Treatment::Multicast), ("c/#", Treatment::Closest), ("u/#", Treatment::Unavailable)]
     {
-        snapshot.configure(pattern, AddressSettings { treatment, priority: None });
+        snapshot.configure(pattern, AddressSettings::of(treatment));
     }
     snapshot
 }
@@ -281,9 +284,8 @@ impl World {
 
     /// Settled deliveries that the shards have dropped.
     pub fn dropped(&self) -> u64 {
-        let parties = [Party::Client, Party::Shard, Party::Agent];
         let dropped = |shard: &Shard<SimDriver>| {
-            parties.map(|party| shard.core().counters(party).dropped_presettled).iter().sum::<u64>()
+            Party::ALL.map(|party| shard.core().counters(party).dropped_presettled).iter().sum::<u64>()
         };
         self.shards.iter().map(dropped).sum()
     }

@@ -8,7 +8,7 @@ use super::field::Field;
 use super::reply::Refusal;
 use crate::control::config::{AddressConfig, AddressMatch, Distribution};
 use crate::control::registry::Reconfigure;
-use crate::routing::{AddressSettings, Treatment};
+use crate::routing::{AddressSettings, PHASE_MAX, Treatment};
 use ringmain_codec::Value;
 use std::borrow::Cow;
 use tokio::sync::{mpsc, oneshot};
@@ -40,6 +40,8 @@ pub(super) struct Address {
     matching: AddressMatch,
     distribution: Distribution,
     priority: Option<u8>,
+    ingress_phase: u8,
+    egress_phase: u8,
 }
 
 impl Address {
@@ -59,8 +61,10 @@ impl Address {
                 AddressMatch::Pattern(pattern) => Field::text(pattern),
             },
             "distribution" => Field::text(self.distribution.name()),
-            "waypoint" | "fallback" | "enableFallback" => Field::Bool(false),
-            "ingressPhase" | "egressPhase" => Field::Int(0),
+            "waypoint" => Field::Bool(self.ingress_phase == 0 && self.egress_phase == 1),
+            "fallback" | "enableFallback" => Field::Bool(false),
+            "ingressPhase" => Field::Int(self.ingress_phase.into()),
+            "egressPhase" => Field::Int(self.egress_phase.into()),
             "priority" => Field::Int(self.priority.map_or(-1, i32::from)),
             _ => Field::Null,
         }
@@ -95,7 +99,12 @@ impl Address {
     }
 
     fn settings(&self) -> AddressSettings {
-        AddressSettings { treatment: treatment(self.distribution), priority: self.priority }
+        AddressSettings {
+            treatment: treatment(self.distribution),
+            priority: self.priority,
+            ingress_phase: self.ingress_phase,
+            egress_phase: self.egress_phase,
+        }
     }
 }
 
@@ -139,6 +148,8 @@ impl Addresses {
                 matching: config.matching.clone(),
                 distribution: config.distribution,
                 priority: config.priority,
+                ingress_phase: config.ingress_phase,
+                egress_phase: config.egress_phase,
             };
             addresses.all.push(address);
         }
@@ -192,12 +203,19 @@ impl Addresses {
                 return Err(Refusal::bad(text).of_core());
             }
         };
-        let is_phased =
-            ["ingressPhase", "egressPhase"].iter().any(|name| number(name).is_some_and(|phase| phase != 0));
-        if flag("waypoint") || flag("enableFallback") || flag("fallback") || is_phased {
-            let text = "Waypoints, phases and fallbacks aren't available in this version of the router";
+        if flag("enableFallback") || flag("fallback") {
+            let text = "Fallback destinations aren't available in this version of the router";
             return Err(Refusal::bad(text).of_core());
         }
+        let phase = |name, default| match number(name) {
+            None => Ok(default),
+            Some(phase) => u8::try_from(phase)
+                .ok()
+                .filter(|phase| *phase <= PHASE_MAX)
+                .ok_or_else(|| Refusal::bad("Phase values must be between 0 and 9").of_core()),
+        };
+        let ingress_phase = phase("ingressPhase", 0)?;
+        let egress_phase = phase("egressPhase", u8::from(flag("waypoint")))?;
         let priority = number("priority").unwrap_or(-1);
         if !(-1..=9).contains(&priority) {
             return Err(Refusal::bad("Priority value, if present, must be between 0 and 9").of_core());
@@ -206,7 +224,8 @@ impl Addresses {
             text("distribution").and_then(Distribution::from_name).unwrap_or(Distribution::Balanced);
         let identity = self.next_identity.to_string();
         let priority = u8::try_from(priority).ok();
-        let address = Address { identity, name, matching, distribution, priority };
+        let address =
+            Address { identity, name, matching, distribution, priority, ingress_phase, egress_phase };
         let pattern = address.pattern();
         if self.all.iter().any(|other| tokens(&other.pattern()) == tokens(&pattern)) {
             return Err(Refusal::bad("Already exists").of_core());

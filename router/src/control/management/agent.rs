@@ -1,6 +1,7 @@
 //! The agent: takes requests and answers them, one after the other.
 
 use super::addresses::{self, Addresses};
+use super::configured::{self, Configuration};
 use super::dialect::Dialect;
 use super::entities::{self, Entity, Process, RouterFacts};
 use super::field::Field;
@@ -12,6 +13,7 @@ use super::schema::{self, Named};
 use super::shards::{Gathered, Shards};
 use crate::control::config::Config;
 use crate::control::config::schema::{Category, ENTITY_TYPES, EntityType, Operation};
+use crate::control::endpoints::Endpoints;
 use crate::control::registry::Reconfigure;
 use crate::io::uring::UringDriver;
 use crate::log;
@@ -38,13 +40,15 @@ pub(in crate::control) struct Setup<'c> {
     pub(in crate::control) mailboxes: Vec<Mailbox<UringDriver>>,
     /// Where changes of the configuration of addresses go.
     pub(in crate::control) reconfigure: mpsc::UnboundedSender<Reconfigure>,
+    /// What was made of the file's listeners, connectors and auto-links, and makes more.
+    pub(in crate::control) endpoints: Endpoints,
 }
 
 /// What answers.
 pub(super) struct Agent {
     shards: Shards,
     process: Process,
-    configured: Vec<Entity>,
+    configuration: Configuration,
     addresses: Addresses,
     logs: Logs,
 }
@@ -82,11 +86,11 @@ impl Page {
 impl Agent {
     /// An agent of a router that is just starting.
     pub(super) fn new(setup: Setup<'_>) -> Self {
-        let Setup { config, router_id, mailboxes, reconfigure } = setup;
+        let Setup { config, router_id, mailboxes, reconfigure, endpoints } = setup;
         Self {
             shards: Shards::new(mailboxes),
             process: Process::new(router_id),
-            configured: entities::configured(config, router_id),
+            configuration: Configuration::new(config, endpoints, router_id),
             addresses: Addresses::new(&config.addresses, reconfigure),
             logs: Logs::new(config),
         }
@@ -237,7 +241,7 @@ impl Agent {
             logs::TYPE => Ok(self.logs.entities()),
             "allocator" => Ok(entities::allocators(&*self.ask(Subject::Totals, false).await?)),
             "router" => {
-                let mut router = self.configured_of(of);
+                let mut router = self.configuration.entities(of);
                 for entity in &mut router {
                     self.report_router(entity, names).await?;
                 }
@@ -251,13 +255,8 @@ impl Agent {
                 }
                 Ok(metrics.into_iter().collect())
             }
-            _ => Ok(self.configured_of(of)),
+            _ => Ok(self.configuration.entities(of)),
         }
-    }
-
-    /// What is configured of a type.
-    fn configured_of(&self, of: &EntityType) -> Vec<Entity> {
-        self.configured.iter().filter(|entity| entity.of.type_name == of.type_name).cloned().collect()
     }
 
     async fn report_router(&mut self, entity: &mut Entity, names: &[&str]) -> Result<(), Refusal> {
@@ -270,7 +269,12 @@ impl Agent {
         } else {
             None
         };
-        let facts = RouterFacts { totals: &totals, addresses: addresses.as_deref(), links: links.as_deref() };
+        let facts = RouterFacts {
+            totals: &totals,
+            addresses: addresses.as_deref(),
+            links: links.as_deref(),
+            auto_links: self.configuration.auto_links(),
+        };
         self.process.report(entity, &facts);
         Ok(())
     }
@@ -361,6 +365,12 @@ impl Agent {
                 );
                 Ok(reply::message(request, &Ok((Status::Created, address.map(named.dialect)))))
             }
+            _ if configured::is_made_here(named.of) => {
+                check_attributes(named, &attributes)?;
+                let entity = self.configuration.create(named, request.name, &attributes)?;
+                log!(Module::Agent, Level::Info, "Created {}", entity.identity);
+                Ok(reply::message(request, &Ok((Status::Created, entity.map(named.dialect)))))
+            }
             _ => {
                 check_attributes(named, &attributes)?;
                 Err(not_yet(named, "CREATE"))
@@ -380,10 +390,13 @@ impl Agent {
             addresses::TYPE => self.addresses.delete(request.name, request.identity).await,
             _ => {
                 let entities = self.entities_of(named.of, &[]).await?;
-                if pick(&entities, request.name, request.identity)?.is_none() {
+                let Some(entity) = pick(&entities, request.name, request.identity)? else {
                     return Err(self.not_found(named, request.name, request.identity).await);
+                };
+                if !configured::is_made_here(named.of) {
+                    return Err(not_yet(named, "DELETE"));
                 }
-                return Err(not_yet(named, "DELETE"));
+                self.configuration.delete(named.of, &entity.identity)?
             }
         };
         if !deleted {

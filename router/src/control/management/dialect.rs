@@ -37,8 +37,13 @@ impl Dialect {
     /// The key of an address as management shows it, from a shard's: `qdrouterd` has the phase behind the letter
     /// of a mobile address.
     pub(super) fn address_key(self, key: &str) -> String {
-        match (self, key.strip_prefix('M')) {
-            (Self::Dispatch, Some(text)) => format!("M0{text}"),
+        let phased = match key.as_bytes().first() {
+            Some(b'M') => Some(b'0'),
+            Some(phase @ b'1'..=b'9') => Some(*phase),
+            Some(_) | None => None,
+        };
+        match (self, phased) {
+            (Self::Dispatch, Some(phase)) => format!("M{}{}", char::from(phase), &key[1..]),
             (Self::Dispatch, None) | (Self::Skupper, _) => key.to_owned(),
         }
     }

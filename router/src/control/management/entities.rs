@@ -6,9 +6,10 @@ use super::schema::is_known;
 use super::shards::Gathered;
 use crate::base::buffer::PoolUsage;
 use crate::control::config::schema::EntityType;
-use crate::control::config::{Config, Json, Record, Value};
+use crate::control::config::{Json, Record, Value};
 use crate::log;
 use crate::log::{Level, Module};
+use crate::shard::ShardCounters;
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -74,20 +75,6 @@ impl Entity {
         all.extend(set.map(|(name, value)| (Cow::Borrowed(*name), value.clone())));
         Field::Map(all)
     }
-}
-
-/// The entities that the configuration has, except those of addresses and of the log.
-pub(super) fn configured(config: &Config, router_id: &str) -> Vec<Entity> {
-    let mut entities: Vec<Entity> = Vec::new();
-    for record in &config.records {
-        let of = record.entity();
-        if ["router.config.address", "log"].contains(&of.type_name) {
-            continue;
-        }
-        let index = entities.iter().filter(|entity| entity.of.type_name == of.type_name).count();
-        entities.push(from_record(record, index, router_id));
-    }
-    entities
 }
 
 /// The entity of a record, the `index`th of its type.
@@ -197,8 +184,11 @@ impl Process {
     /// Adds what the router as a whole reports. `whole` has its addresses and links if `is_whole`.
     pub(super) fn report(&self, entity: &mut Entity, whole: &RouterFacts<'_>) {
         let memory = memory();
-        let clients = |number: fn(&crate::shard::ShardCounters) -> u64| {
-            Field::Ulong(whole.totals.sum(|totals| number(&totals.clients)))
+        let outside = |number: fn(&ShardCounters) -> u64| {
+            Field::Ulong(whole.totals.sum(|totals| number(&totals.clients) + number(&totals.containers)))
+        };
+        let containers = |number: fn(&ShardCounters) -> u64| {
+            Field::Ulong(whole.totals.sum(|totals| number(&totals.containers)))
         };
         let count = |gathered: Option<&Gathered>, number: fn(&Gathered) -> usize| {
             gathered.map_or(Field::Null, |gathered| Field::Ulong(number(gathered) as u64))
@@ -211,27 +201,27 @@ impl Process {
             ("linkCount", Field::Ulong(whole.totals.sum(|totals| totals.links))),
             ("nodeCount", Field::Ulong(0)),
             ("linkRouteCount", Field::Ulong(0)),
-            ("autoLinkCount", Field::Ulong(0)),
+            ("autoLinkCount", Field::Ulong(whole.auto_links)),
             ("connectionCount", Field::Ulong(whole.totals.sum(|totals| totals.connections))),
             ("blockedLinkCount", count(whole.links, blocked_links)),
             ("linksBlocked", count(whole.links, blocked_links)),
-            ("presettledDeliveries", clients(|counters| counters.presettled)),
+            ("presettledDeliveries", outside(|counters| counters.presettled)),
             (
                 "droppedPresettledDeliveries",
                 Field::Ulong(whole.totals.sum(|totals| totals.dropped_presettled)),
             ),
-            ("acceptedDeliveries", clients(|counters| counters.accepted)),
-            ("rejectedDeliveries", clients(|counters| counters.rejected)),
-            ("releasedDeliveries", clients(|counters| counters.released)),
-            ("modifiedDeliveries", clients(|counters| counters.modified)),
+            ("acceptedDeliveries", outside(|counters| counters.accepted)),
+            ("rejectedDeliveries", outside(|counters| counters.rejected)),
+            ("releasedDeliveries", outside(|counters| counters.released)),
+            ("modifiedDeliveries", outside(|counters| counters.modified)),
             ("deliveriesDelayed1Sec", Field::Ulong(whole.totals.sum(|totals| totals.delayed[0]))),
             ("deliveriesDelayed10Sec", Field::Ulong(whole.totals.sum(|totals| totals.delayed[1]))),
             ("deliveriesStuck", count(whole.links, stuck_deliveries)),
-            ("deliveriesIngress", clients(|counters| counters.ingress)),
-            ("deliveriesEgress", clients(|counters| counters.egress)),
+            ("deliveriesIngress", outside(|counters| counters.ingress)),
+            ("deliveriesEgress", outside(|counters| counters.egress)),
             ("deliveriesTransit", Field::Ulong(0)),
-            ("deliveriesIngressRouteContainer", Field::Ulong(0)),
-            ("deliveriesEgressRouteContainer", Field::Ulong(0)),
+            ("deliveriesIngressRouteContainer", containers(|counters| counters.ingress)),
+            ("deliveriesEgressRouteContainer", containers(|counters| counters.egress)),
             ("deliveriesRedirectedToFallback", Field::Ulong(0)),
             ("deliveriesIngressInterNetwork", Field::Ulong(0)),
             ("deliveriesEgressInterNetwork", Field::Ulong(0)),
@@ -254,6 +244,8 @@ pub(super) struct RouterFacts<'g> {
     pub(super) totals: &'g Gathered,
     pub(super) addresses: Option<&'g Gathered>,
     pub(super) links: Option<&'g Gathered>,
+    /// How many auto-links there are.
+    pub(super) auto_links: u64,
 }
 
 fn blocked_links(gathered: &Gathered) -> usize {

@@ -18,11 +18,13 @@
 //! | `agent` | the operations |
 //! | `dialect`, `schema` | names of types, and what is known of types |
 //! | `shards`, `observed` | connections, links, addresses in use: asked of the shards |
-//! | `entities` | what is configured, and the router as a whole |
-//! | `addresses`, `logs` | what can be changed |
+//! | `configured` | what is configured; making and deleting listeners, connectors, auto-links |
+//! | `addresses`, `logs` | what else can be changed |
+//! | `entities` | the router as a whole, and what is shown of each entity |
 
 mod addresses;
 mod agent;
+mod configured;
 mod dialect;
 mod endpoint;
 mod entities;

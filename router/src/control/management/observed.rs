@@ -112,8 +112,12 @@ impl Observed for AddressFacts {
         both("deliveriesTransit", |_, _| Field::Ulong(0)),
         both("deliveriesToContainer", |facts, _| Field::Ulong(facts.counters.to_container)),
         both("deliveriesFromContainer", |facts, _| Field::Ulong(facts.counters.from_container)),
-        both("deliveriesEgressRouteContainer", |_, _| Field::Ulong(0)),
-        both("deliveriesIngressRouteContainer", |_, _| Field::Ulong(0)),
+        both("deliveriesEgressRouteContainer", |facts, _| {
+            Field::Ulong(facts.counters.egress_route_container)
+        }),
+        both("deliveriesIngressRouteContainer", |facts, _| {
+            Field::Ulong(facts.counters.ingress_route_container)
+        }),
         skupper("deliveriesEgressInterNetwork", |_, _| Field::Ulong(0)),
         skupper("deliveriesIngressInterNetwork", |_, _| Field::Ulong(0)),
         both("transitOutstanding", |_, _| Field::Null),
@@ -185,11 +189,11 @@ impl Observed for ConnectionFacts {
     const COLUMNS: &'static [Column<Self>] = &[
         both("name", |facts, _| connection_name(facts).into()),
         both("identity", |facts, _| facts.id.to_string().into()),
-        both("host", |facts, _| facts.peer.to_string().into()),
+        both("host", |facts, _| Field::text(&facts.host)),
         skupper("localSocket", |_, _| Field::Null),
-        both("role", |_, _| Field::text("normal")),
+        both("role", |facts, _| Field::text(facts.role.name())),
         both("protocol", |_, _| Field::text("amqp")),
-        both("dir", |_, _| Field::text("in")),
+        both("dir", |facts, _| Field::text(facts.direction)),
         both("container", |facts, _| Field::text(&facts.container)),
         both("sasl", |facts, _| if facts.is_authenticated { Field::text("ANONYMOUS") } else { Field::Null }),
         both("isAuthenticated", |facts, _| Field::Bool(facts.is_authenticated)),
@@ -225,7 +229,7 @@ impl Observed for ConnectionFacts {
 }
 
 fn connection_name(facts: &ConnectionFacts) -> String {
-    format!("connection/{}", facts.peer)
+    format!("connection/{}", facts.host)
 }
 
 /// The properties of an open: their keys are symbols there and strings here.

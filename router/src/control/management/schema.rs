@@ -65,7 +65,7 @@ fn by_type<'a>(named: Option<Named>, value: impl Fn(&'static EntityType, Dialect
 /// Each type with the types that it extends.
 pub(super) fn get_types<'a>(named: Option<Named>) -> Field<'a> {
     by_type(named, |of, dialect| {
-        let names = base_types(of).iter().map(|name| dialect.full_name(name).into());
+        let names = of.base_types().iter().map(|name| dialect.full_name(name).into());
         Field::List(names.collect())
     })
 }
@@ -88,14 +88,6 @@ pub(super) fn attribute_names(
     of.attribute_names().filter(move |name| {
         of.attribute(name).is_none_or(|(_, attribute)| is_known(attribute.origin, dialect))
     })
-}
-
-fn base_types(of: &EntityType) -> &'static [&'static str] {
-    match of.type_name {
-        "entity" => &[],
-        "org.amqp.management" => &["operationalEntity", "entity"],
-        _ => of.category.base_types(),
-    }
 }
 
 /// The whole schema.
@@ -136,7 +128,7 @@ fn entity_type<'a>(of: &'static EntityType, dialect: Dialect) -> Field<'a> {
         (Cow::Borrowed("singleton"), Field::Bool(of.is_singleton)),
         (Cow::Borrowed("abstract"), Field::Bool(is_abstract)),
     ];
-    if let Some(base) = base_types(of).first() {
+    if let Some(base) = of.base_types().first() {
         entries.push((Cow::Borrowed("extends"), Field::text(base)));
     }
     Field::Map(entries)

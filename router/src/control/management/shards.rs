@@ -162,9 +162,18 @@ fn merge(known: &mut AddressFacts, other: &AddressFacts) {
     let AddressFacts { key: _, settings: _, subscribers, in_process, counters } = other;
     known.subscribers += subscribers;
     known.in_process += in_process;
-    let AddressCounters { ingress, egress, to_container, from_container } = counters;
+    let AddressCounters {
+        ingress,
+        egress,
+        to_container,
+        from_container,
+        ingress_route_container,
+        egress_route_container,
+    } = counters;
     known.counters.ingress += ingress;
     known.counters.egress += egress;
     known.counters.to_container += to_container;
     known.counters.from_container += from_container;
+    known.counters.ingress_route_container += ingress_route_container;
+    known.counters.egress_route_container += egress_route_container;
 }

@@ -2,7 +2,8 @@
 
 use crate::datum::{Datum, map, text};
 use crate::manager::{DISPATCH, Manager, any_message};
-use crate::support::{Peer, Router, Setup};
+use crate::support::{OpenOptions, Peer, Router, Setup};
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 /// How long one of several peers is listened to before it is the next one's turn.
@@ -94,4 +95,100 @@ fn a_module_of_the_log_is_set_at_once() {
     let counts = manager.query("logStats", &columns);
     let agent = counts.iter().find(|row| row[0] == text("AGENT")).expect("the module is there");
     assert_eq!(agent[1], Datum::Ulong(1));
+}
+
+#[test]
+fn a_listener_is_made_and_deleted() {
+    let router = Router::start();
+    let mut manager = Manager::new(&router);
+    let of = format!("{DISPATCH}listener");
+    let attributes =
+        map([("host", text("127.0.0.1")), ("port", Datum::Int(0)), ("idleTimeoutSeconds", Datum::Int(0))]);
+    let created = manager.create(&of, "extra", attributes.clone());
+    created.expect(201, "Created");
+    assert_eq!(*created.body.get("identity"), text("listener/127.0.0.1:0:extra"));
+    manager.create(&of, "extra", attributes).expect(400, "Name conflicts with an existing entity");
+    let line = router.await_log_where("the second listener", |line| {
+        line.contains("Listening on") && !line.ends_with(&router.address().to_string())
+    });
+    let address = line.rsplit(' ').next().and_then(|address| address.parse().ok()).expect("an address");
+    let mut peer = Peer::connect(address);
+    peer.open_with(OpenOptions::default());
+    peer.begin();
+    let receiver = peer.attach_receiver("q", 10);
+
+    manager.delete(&of, "extra").expect(204, "No Content");
+    manager.delete(&of, "extra").expect(404, "No entity with name=extra");
+    assert_eq!(manager.query(&of, &["name"]).len(), 1);
+    // Nobody listens there any more.
+    router.await_state("the port is closed", |_| TcpStream::connect(address).is_err());
+    // Who came through it stays.
+    let mut producer = router.peer();
+    let sender = producer.attach_sender("q");
+    producer.send_delivery(sender, &any_message(), true);
+    assert_eq!(peer.expect_delivery().link, receiver);
+}
+
+#[test]
+fn a_listener_that_cannot_be_is_refused() {
+    let router = Router::start();
+    let mut manager = Manager::new(&router);
+    let of = format!("{DISPATCH}listener");
+    for (attributes, reason) in [
+        (
+            map([("host", text("127.0.0.1")), ("port", text("no-such-service"))]),
+            "'port' is 'no-such-service'",
+        ),
+        (
+            map([("host", text("127.0.0.1")), ("port", Datum::Int(0)), ("role", text("king"))]),
+            "'role' is 'king'",
+        ),
+        (
+            map([
+                ("host", text("127.0.0.1")),
+                ("port", Datum::Int(router.address().port().into())),
+                ("cost", Datum::Int(1)),
+            ]),
+            "another program listens there",
+        ),
+    ] {
+        let reply = manager.create(&of, "extra", attributes);
+        assert_eq!(reply.status, 400, "{}", reply.description);
+        assert!(reply.description.contains(reason), "{}", reply.description);
+        assert!(
+            !reply.description.contains("ringmain.conf"),
+            "it isn't the file's fault: {}",
+            reply.description
+        );
+    }
+    assert_eq!(manager.query(&of, &["name"]).len(), 1);
+}
+
+#[test]
+fn a_connector_and_an_auto_link_tell_what_becomes_of_them() {
+    let router = Router::start();
+    let mut manager = Manager::new(&router);
+    let connector = format!("{DISPATCH}connector");
+    // A port that nobody listens on: it was free just now.
+    let free =
+        TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr()).expect("a free port");
+    let attributes = map([
+        ("host", text("127.0.0.1")),
+        ("port", text(&free.port().to_string())),
+        ("role", text("route-container")),
+    ]);
+    manager.create(&connector, "broker", attributes).expect(201, "Created");
+    let auto_link = format!("{DISPATCH}router.config.autoLink");
+    let attributes = map([("address", text("q")), ("direction", text("in")), ("connection", text("broker"))]);
+    manager.create(&auto_link, "q-in", attributes).expect(201, "Created");
+    router.await_log("Connection to 127.0.0.1");
+    let columns = ["name", "connectionStatus"];
+    assert_eq!(manager.query(&connector, &columns), [[text("broker"), text("FAILED")]]);
+    let message = manager.query(&connector, &["connectionMsg"]);
+    assert!(message[0][0].str().contains("refused"), "{message:?}");
+    let columns = ["name", "operStatus", "lastError"];
+    assert_eq!(manager.query(&auto_link, &columns), [[text("q-in"), text("inactive"), Datum::Null]]);
+    manager.delete(&auto_link, "q-in").expect(204, "No Content");
+    manager.delete(&connector, "broker").expect(204, "No Content");
+    assert!(manager.query(&connector, &["name"]).is_empty());
 }

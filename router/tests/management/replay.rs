@@ -123,7 +123,7 @@ fn rule(number: u64, is_skupper: bool) -> Rule {
         60 => Rule::AtLeast(ROUTER),
         61 => Rule::OkOnly,
         62 if is_skupper => Rule::OkOnly,
-        48 | 50 | 51 => Rule::Skip,
+        48 | 50 => Rule::AtLeast(LISTENER),
         // Where no type is named with its prefix, the answer is in qdrouterd's names.
         52 | 74 if is_skupper => Rule::OkOnly,
         52 | 74 => Rule::AtLeast(LISTENER),
@@ -231,11 +231,12 @@ fn number_of(parts: &Parts) -> u64 {
     }
 }
 
-/// The recorded router's id is R1, this one's R.
+/// The recorded router's id is R1, this one's R; and the ports of the recording may be in use here.
 fn renamed(datum: &Datum) -> Datum {
     match datum {
         Datum::Text(text) => Datum::Text(match text.as_str() {
             "R1" => "R".to_owned(),
+            port if port.len() == 5 && port.starts_with("207") => "0".to_owned(),
             other => other.replace("/R1", "/R"),
         }),
         Datum::List(items) => Datum::List(items.iter().map(renamed).collect()),

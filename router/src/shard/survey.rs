@@ -9,12 +9,12 @@
 //! Nothing while nobody asks. A place costs about a tenth of a microsecond, and the copies of names.
 
 use super::links::{Direction, LinkCounters, RouterLink};
-use super::neighbours::{RECEIVER_CAPACITY, settings};
+use super::neighbours::settings;
 use super::slots::{ConnectionRole, ListenerSettings, Origin, SharedSettings, Slot};
 use super::{Core, Party, ShardCounters};
 use crate::base::buffer::PoolUsage;
 use crate::base::id::{ConnectionKey, ShardId};
-use crate::base::limits::SURVEY_PLACES_PER_TURN_MAX;
+use crate::base::limits::{REPLIES_MAX, SURVEY_PLACES_PER_TURN_MAX};
 use crate::base::time::Instant;
 use crate::engine::{Settings, Side};
 use crate::routing::{AddressCounters, AddressSettings, LocalAddress};
@@ -177,7 +177,7 @@ fn agent_settings(container_id: &str) -> SharedSettings {
     let neighbour = settings();
     SharedSettings::new(ListenerSettings {
         engine: Settings { container_id: container_id.to_owned(), ..(*neighbour.engine).clone() },
-        link_capacity: RECEIVER_CAPACITY,
+        link_capacity: REPLIES_MAX,
         ..(*neighbour.listener).clone()
     })
 }

@@ -602,7 +602,7 @@ fn check_attributes(named: Named, attributes: &[(&str, ringmain_codec::Value<'_>
 ///
 /// # Errors
 /// The type hasn't got one of them.
-fn columns<'n>(named: Named, names: Vec<&'n str>) -> Result<Vec<&'n str>, Refusal> {
+fn columns(named: Named, names: Vec<&str>) -> Result<Vec<&str>, Refusal> {
     if names.is_empty() {
         return Ok(schema::attribute_names(named.of, named.dialect).collect());
     }

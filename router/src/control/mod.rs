@@ -4,6 +4,7 @@ pub mod config;
 pub mod daemon;
 mod open_properties;
 mod registry;
+mod reload;
 pub mod router;
 mod shards;
 mod watchdog;

@@ -1,5 +1,7 @@
 //! What a running router has to do to follow a new configuration, step by step.
 
+use core::fmt;
+
 use super::{AddressConfig, AutoLinkConfig, Config, ConnectorConfig, ListenerConfig, Record};
 
 /// One step. Removals come first, and what clients see comes last: an open port means a ready router.
@@ -75,6 +77,25 @@ impl Config {
         steps.into_iter().chain(additions).chain(restarts).collect()
     }
 
+    /// Takes what a failed step would have added out again, so that it counts as missing.
+    pub(in crate::control) fn forget(&mut self, step: &Step) {
+        let (section, place) = match step {
+            Step::AddListener(listener) => ("listener", taken_out(&mut self.listeners, listener)),
+            Step::AddConnector(connector) => ("connector", taken_out(&mut self.connectors, connector)),
+            Step::AddAutoLink(link) => ("autoLink", taken_out(&mut self.auto_links, link)),
+            Step::SetAddress(address) => ("address", taken_out(&mut self.addresses, address)),
+            Step::RemoveListener(_)
+            | Step::RemoveConnector(_)
+            | Step::RemoveAutoLink(_)
+            | Step::RemoveAddress(_)
+            | Step::Restart(_) => return,
+        };
+        let mut alike = self.records.iter().enumerate().filter(|(_, record)| record.entity_name() == section);
+        if let Some((index, _)) = place.and_then(|place| alike.nth(place)) {
+            self.records.remove(index);
+        }
+    }
+
     fn removal(&self, record: &Record) -> Option<Step> {
         let place = self.place(record)?;
         Some(match record.entity_name() {
@@ -103,6 +124,37 @@ impl Config {
         let mut alike = self.records.iter().filter(|other| other.entity_name() == record.entity_name());
         alike.position(|other| core::ptr::eq(other, record))
     }
+}
+
+/// Takes the first that equals `wanted` out, and says where it was.
+fn taken_out<T: PartialEq>(all: &mut Vec<T>, wanted: &T) -> Option<usize> {
+    let place = all.iter().position(|other| other == wanted)?;
+    all.remove(place);
+    Some(place)
+}
+
+impl fmt::Display for Step {
+    /// What the step does, for the log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RemoveListener(listener) => write!(f, "listener {} removed", listener.host_port()),
+            Self::AddListener(listener) => write!(f, "listener {} added", listener.host_port()),
+            Self::RemoveConnector(connector) => write!(f, "connector to {} removed", connector.host_port()),
+            Self::AddConnector(connector) => write!(f, "connector to {} added", connector.host_port()),
+            Self::RemoveAutoLink(link) => write!(f, "autoLink {} removed", link_name(link)),
+            Self::AddAutoLink(link) => write!(f, "autoLink {} added", link_name(link)),
+            Self::RemoveAddress(address) => write!(f, "address {} removed", address.matching.text()),
+            Self::SetAddress(address) => {
+                write!(f, "address {} is {} now", address.matching.text(), address.distribution)
+            }
+            Self::Restart(what) => write!(f, "{what} takes a restart"),
+        }
+    }
+}
+
+fn link_name(link: &AutoLinkConfig) -> &str {
+    let names = [&link.name, &link.address, &link.external_address];
+    names.into_iter().flatten().next().map_or("without a name", String::as_str)
 }
 
 impl Step {

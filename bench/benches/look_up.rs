@@ -23,7 +23,7 @@ const ASKED: usize = 1 << 16;
 type Configure<'a> = &'a dyn Fn(&mut Snapshot);
 
 fn settings(treatment: Treatment) -> AddressSettings {
-    AddressSettings { treatment, priority: None }
+    AddressSettings::of(treatment)
 }
 
 fn name(number: usize) -> String {

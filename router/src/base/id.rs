@@ -54,6 +54,10 @@ key! {
     LinkKey
 }
 key! {
+    /// An auto-link on one of the connections that it is for.
+    AutoLinkKey
+}
+key! {
     /// A delivery that has more than one outgoing copy (multicast).
     FanOutKey
 }
@@ -62,9 +66,10 @@ key! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ShardId(pub u16);
 
-/// A listener, in the order of the configuration.
+/// A listener: those of the configuration in its order, then those that management makes. No number is given
+/// twice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct ListenerId(pub u16);
+pub struct ListenerId(pub u32);
 
 /// A session of a connection: the number of the channel on which *we* send its frames.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -3,7 +3,11 @@
 //! The calling thread becomes the control thread, a `tokio-uring` runtime. Nothing of it runs on a shard, so
 //! it can't add to a message's latency.
 
-use super::config::{AddressMatch, BindAddress, Config, Distribution, ListenerConfig, StripAnnotations};
+use super::config::{
+    AddressMatch, BindAddress, Config, Distribution, ListenerConfig, Member, Role, StripAnnotations,
+};
+use super::endpoints::Endpoints;
+use super::management::{self, Management};
 use super::open_properties;
 use super::shards::{self, Idling, Shards};
 use super::watchdog;
@@ -15,11 +19,11 @@ use crate::io::uring::probe;
 use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::{AddressSettings, Snapshot, Treatment};
-use crate::shard::slots::ListenerSettings;
+use crate::shard::slots::{ConnectionRole, ListenerSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -35,7 +39,7 @@ const SAME_SIGNAL: Duration = Duration::from_millis(100);
 const OPEN_FILES_MIN: u64 = 64;
 
 /// What we offer and ask for in each open (router-protocol reference §1.2).
-const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
+pub(super) const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 
 /// Runs the router until it is told to stop. `operational` is called once clients can connect.
 ///
@@ -57,16 +61,15 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         .collect::<Result<_, _>>()?;
     let mut sockets = Vec::new();
     for (index, listener) in config.served_listeners().enumerate() {
-        let listener_id = ListenerId(u16::try_from(index).map_err(|_| "too many listeners".to_owned())?);
+        let listener_id = ListenerId(u32::try_from(index).map_err(|_| "too many listeners".to_owned())?);
         let at = format!("{}:{}", config.file, listener.line);
         for socket in bind(listener).map_err(|message| format!("{at}: listener: {message}"))? {
             sockets.push((listener_id, socket));
         }
     }
-    let addresses: Vec<String> = sockets
+    let addresses: Vec<(ListenerId, SocketAddr)> = sockets
         .iter()
-        .filter_map(|(_, socket)| socket.local_addr().ok())
-        .map(|address| address.to_string())
+        .filter_map(|(listener, socket)| Some((*listener, socket.local_addr().ok()?)))
         .collect();
     log!(Module::Router, Level::Info, "Router started in Standalone mode, id={id}");
     let runtime_ring = {
@@ -76,10 +79,22 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
     };
     tokio_uring::builder().uring_builder(&runtime_ring).start(async move {
         let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
-        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling, sockets)?;
+        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
-        for address in &addresses {
+        let endpoints = Endpoints::new(&id, shards.handle());
+        start_endpoints(&endpoints, config, &addresses);
+        let management = Management::start(management::Setup {
+            config,
+            router_id: &id,
+            mailboxes: shards.mailboxes(),
+            reconfigure: shards.reconfigure(),
+            endpoints: endpoints.clone(),
+        });
+        let management = tokio_uring::spawn(management.await?.run());
+        // Last of all: whoever can connect finds a router that is ready.
+        shards.listen(sockets);
+        for (_, address) in &addresses {
             log!(Module::Server, Level::Notice, "Listening on {address}");
         }
         log!(
@@ -90,11 +105,30 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
             std::process::id()
         );
         operational();
-        let ended = supervise(&mut signals, &mut shards).await;
+        let ended = supervise(&mut signals, &mut shards, &endpoints).await;
         registry.abort();
         watchdog.abort();
+        management.abort();
         ended
     })
+}
+
+/// Makes what the file asks for beside listeners, which are there already.
+fn start_endpoints(endpoints: &Endpoints, config: &Config, addresses: &[(ListenerId, SocketAddr)]) {
+    for (listener_id, listener) in (0..).map(ListenerId).zip(config.served_listeners()) {
+        let its =
+            addresses.iter().filter(|(id, _)| *id == listener_id).map(|(_, address)| *address).collect();
+        endpoints.add_started_listener(listener_id, listener.clone(), its);
+    }
+    for auto_link in &config.auto_links {
+        if let Err(reason) = endpoints.create_auto_link(auto_link.clone()) {
+            let line = auto_link.line;
+            log!(Module::ConnMgr, Level::Error, "{}:{line}: autoLink: {reason}", config.file);
+        }
+    }
+    for connector in &config.connectors {
+        endpoints.create_connector(connector.clone());
+    }
 }
 
 /// The CPU of each shard; `None`: not pinned, since there are more shards than CPUs.
@@ -155,8 +189,12 @@ fn generated_id() -> String {
 fn snapshot(config: &Config, id: &str) -> Snapshot {
     let mut snapshot = Snapshot::new(id, treatment(config.router.default_distribution));
     for address in &config.addresses {
-        let settings =
-            AddressSettings { treatment: treatment(address.distribution), priority: address.priority };
+        let settings = AddressSettings {
+            treatment: treatment(address.distribution),
+            priority: address.priority,
+            ingress_phase: address.ingress_phase,
+            egress_phase: address.egress_phase,
+        };
         match &address.matching {
             AddressMatch::Prefix(prefix) => snapshot.configure(&format!("{prefix}/#"), settings),
             AddressMatch::Pattern(pattern) => snapshot.configure(pattern, settings),
@@ -174,7 +212,11 @@ fn treatment(distribution: Distribution) -> Treatment {
     }
 }
 
-fn listener_settings(listener: &ListenerConfig, id: &str, shards: usize) -> Result<ListenerSettings, String> {
+pub(super) fn listener_settings(
+    listener: &ListenerConfig,
+    id: &str,
+    shards: usize,
+) -> Result<ListenerSettings, String> {
     let shard = listener.shard.map(|shard| {
         if usize::from(shard) < shards {
             return Ok(ShardId(shard));
@@ -197,29 +239,54 @@ fn listener_settings(listener: &ListenerConfig, id: &str, shards: usize) -> Resu
         offered_capabilities: CAPABILITIES,
         desired_capabilities: CAPABILITIES,
     };
-    let (strip_in, strip_out) = match listener.strip_annotations {
+    let role = match listener.role {
+        Role::Normal => ConnectionRole::Normal,
+        Role::RouteContainer => ConnectionRole::RouteContainer,
+        Role::InterRouter | Role::Edge | Role::InterEdge | Role::InterNetwork => {
+            return Err(format!("role '{}' comes with a later version", listener.role.name()));
+        }
+    };
+    Ok(ListenerSettings {
+        name: listener.name.clone().unwrap_or_default(),
+        role,
+        shard: shard.transpose()?,
+        link_capacity: listener.link_capacity,
+        max_message_size: listener.max_message_size,
+        ..connection_settings(engine, listener.strip_annotations, &listener.open_properties)
+    })
+}
+
+/// What listeners and connectors have in common, and nothing of what they don't.
+pub(super) fn connection_settings(
+    engine: Settings,
+    strip_annotations: StripAnnotations,
+    properties: &[Member],
+) -> ListenerSettings {
+    let (strip_in, strip_out) = match strip_annotations {
         StripAnnotations::In => (true, false),
         StripAnnotations::Out => (false, true),
         StripAnnotations::Both => (true, true),
         StripAnnotations::No => (false, false),
     };
-    Ok(ListenerSettings {
+    ListenerSettings {
         engine,
-        shard: shard.transpose()?,
-        link_capacity: listener.link_capacity,
-        max_message_size: listener.max_message_size,
+        name: String::new(),
+        role: ConnectionRole::Normal,
+        dialled: None,
+        shard: None,
+        link_capacity: 0,
+        max_message_size: 0,
         strip_in,
         strip_out,
-        open_properties: listener
-            .open_properties
+        open_properties: properties
             .iter()
             .map(|member| (member.key.clone(), open_properties::encode(&member.value)))
             .collect(),
-    })
+    }
 }
 
 /// Binds a listener's sockets: one for each address of its host.
-fn bind(listener: &ListenerConfig) -> Result<Vec<TcpListener>, String> {
+pub(super) fn bind(listener: &ListenerConfig) -> Result<Vec<TcpListener>, String> {
     let what = listener.host_port();
     let addresses =
         listener.bind_addresses().map_err(|error| format!("can't find the address of {what}: {error}"))?;
@@ -288,13 +355,18 @@ impl Signals {
 }
 
 /// Waits for the end: a signal, or a shard that fails.
-async fn supervise(signals: &mut Signals, shards: &mut Shards) -> Result<ExitCode, String> {
+async fn supervise(
+    signals: &mut Signals,
+    shards: &mut Shards,
+    endpoints: &Endpoints,
+) -> Result<ExitCode, String> {
     tokio::select! {
         name = signals.stop() => {
             log!(Module::Server, Level::Notice, "{name}: shutting down; a second signal ends at once");
         }
         () = shards.first_ended() => {}
     }
+    endpoints.stop();
     shards.shut_down();
     let told = Instant::now();
     loop {

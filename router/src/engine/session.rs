@@ -254,6 +254,13 @@ impl<D: Copy + Default> Connection<D> {
         self.sessions.get(usize::from(channel.0))?.as_deref()
     }
 
+    /// Whether a session that was begun with that generation can still be used.
+    #[must_use]
+    pub fn lives(&self, channel: Channel, generation: u32) -> bool {
+        self.session(channel)
+            .is_some_and(|session| session.generation == generation && session.state != SessionState::EndSent)
+    }
+
     #[inline]
     pub(super) fn session_mut(&mut self, channel: Channel) -> Option<&mut Session<D>> {
         self.sessions.get_mut(usize::from(channel.0))?.as_deref_mut()

@@ -574,6 +574,17 @@ pub(super) fn no_one_is_accepted_after_stop_listening<S: Stand>(stand: S) {
     assert_eq!(shard.accepted.len(), 1);
 }
 
+pub(super) fn one_listener_stops_alone<S: Stand>(stand: S) {
+    let mut shard = Shard::new(stand);
+    shard.driver().stop_listening_on(ListenerId(1));
+    let (mut peer, key) = shard.connect();
+    shard.driver().stop_listening_on(ListenerId(0));
+    shard.turns(5);
+    peer.write(b"still here");
+    shard.until(|shard| shard.record(key).received == b"still here");
+    assert_eq!(shard.accepted.len(), 1);
+}
+
 pub(super) fn a_full_shard_lets_others_wait<S: Stand>(stand: S) {
     let mut shard = Shard::new(stand);
     let (_first, _) = shard.connect();
@@ -627,6 +638,7 @@ macro_rules! contract_tests {
             a_deadline_ends_the_wait,
             a_full_shard_lets_others_wait,
             no_one_is_accepted_after_stop_listening,
+            one_listener_stops_alone,
         );
     };
 }

@@ -109,6 +109,10 @@ pub trait Driver {
     /// Stops accepting on all listeners, for good, and closes them.
     fn stop_listening(&mut self);
 
+    /// Stops accepting on the sockets of one listener, for good, and closes them. Connections that were
+    /// accepted stay.
+    fn stop_listening_on(&mut self, listener: ListenerId);
+
     /// Makes `socket` the connection `key`, and starts receiving on it.
     fn open(&mut self, key: ConnectionKey, socket: Self::Socket);
 

@@ -2,11 +2,17 @@
 
 use std::fmt;
 
+/// The highest phase of an address.
+pub const PHASE_MAX: u8 = 9;
+
 /// What kind of address a text is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
     /// Anything that isn't of another kind: reachable wherever its receivers are.
     Mobile,
+    /// A mobile address behind its waypoint: what has been through the waypoint is told from what is still to
+    /// go there by a phase, 1 to [`PHASE_MAX`].
+    Phase(u8),
     /// Of this router only: `_local/X`, and `_topo/0/ID/X` and `_edge/ID/X` with this router's own id.
     Local,
     /// Of all routers: `_topo/0/all/X`.
@@ -25,6 +31,7 @@ impl Class {
     pub const fn letter(self) -> char {
         match self {
             Self::Mobile => 'M',
+            Self::Phase(phase) => (b'0' + phase) as char,
             Self::Local => 'L',
             Self::Topological => 'T',
             Self::Router => 'R',
@@ -55,6 +62,7 @@ impl<'a> Address<'a> {
     pub fn from_key(key: &'a str) -> Option<Self> {
         let class = match key.chars().next()? {
             'M' => Class::Mobile,
+            digit @ '1'..='9' => Class::Phase(digit as u8 - b'0'),
             'L' => Class::Local,
             'T' => Class::Topological,
             'R' => Class::Router,
@@ -85,6 +93,23 @@ impl<'a> Address<'a> {
             };
         }
         Self { class: Class::Mobile, text }
+    }
+
+    /// The same address in one of its phases. Only mobile ones have several; 0 is the address as it is, and a
+    /// phase beyond [`PHASE_MAX`] is as good as that.
+    #[must_use]
+    pub fn in_phase(self, phase: u8) -> Self {
+        match self.class {
+            Class::Mobile if phase > PHASE_MAX => Self { class: Class::Phase(PHASE_MAX), ..self },
+            Class::Mobile if phase > 0 => Self { class: Class::Phase(phase), ..self },
+            Class::Mobile
+            | Class::Phase(_)
+            | Class::Local
+            | Class::Topological
+            | Class::Router
+            | Class::Edge
+            | Class::Area => self,
+        }
     }
 
     fn topological(rest: &'a str, id: &str) -> Self {

@@ -20,6 +20,10 @@ pub enum Treatment {
     Unavailable,
 }
 
+/// The text of the address of a router's management node (router-protocol reference §10.1). No configuration applies
+/// to it.
+pub const MANAGEMENT_NODE: &str = "$management";
+
 /// What the configuration says of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressSettings {
@@ -27,6 +31,18 @@ pub struct AddressSettings {
     pub treatment: Treatment,
     /// The priority of all its deliveries, 0 to 9, whatever their headers say.
     pub priority: Option<u8>,
+    /// The phase to which clients send, 0 to 9. Those of one address differ where it leads through a waypoint.
+    pub ingress_phase: u8,
+    /// The phase from which clients receive, 0 to 9.
+    pub egress_phase: u8,
+}
+
+impl AddressSettings {
+    /// What such a treatment means by itself.
+    #[must_use]
+    pub const fn of(treatment: Treatment) -> Self {
+        Self { treatment, priority: None, ingress_phase: 0, egress_phase: 0 }
+    }
 }
 
 /// A shard with receivers of an address.
@@ -53,6 +69,8 @@ pub struct Snapshot {
     /// The treatment of addresses that aren't configured.
     pub default_treatment: Treatment,
     patterns: Arc<PatternTree<AddressSettings>>,
+    /// Whether an ingress phase other than 0 was ever configured.
+    has_phases: bool,
     consumers: PersistentMap<Consumers>,
 }
 
@@ -64,27 +82,44 @@ impl Snapshot {
             router_id: router_id.into(),
             default_treatment,
             patterns: Arc::default(),
+            has_phases: false,
             consumers: PersistentMap::default(),
         }
     }
 
     /// Configures the addresses that match `pattern`. Returns what the same pattern said before.
     pub fn configure(&mut self, pattern: &str, settings: AddressSettings) -> Option<AddressSettings> {
+        self.has_phases |= settings.ingress_phase > 0;
         Arc::make_mut(&mut self.patterns).insert(pattern, settings)
+    }
+
+    /// Takes the configuration of the addresses that match `pattern` back. Returns what it said.
+    pub fn unconfigure(&mut self, pattern: &str) -> Option<AddressSettings> {
+        Arc::make_mut(&mut self.patterns).remove(pattern)
+    }
+
+    /// The phase to which clients send to `address`. While no address is configured to be sent to in another
+    /// phase than 0, this looks nothing up.
+    #[must_use]
+    pub fn ingress_phase(&self, address: Address<'_>) -> u8 {
+        if self.has_phases { self.settings(address).ingress_phase } else { 0 }
     }
 
     /// What applies to `address`.
     #[must_use]
     pub fn settings(&self, address: Address<'_>) -> AddressSettings {
         match address.class {
-            Class::Mobile => self
+            Class::Mobile | Class::Local if address.text == MANAGEMENT_NODE => {
+                AddressSettings::of(Treatment::Closest)
+            }
+            Class::Mobile | Class::Phase(_) => self
                 .patterns
                 .find(address.text)
                 .copied()
-                .unwrap_or(AddressSettings { treatment: self.default_treatment, priority: None }),
-            Class::Local | Class::Edge => AddressSettings { treatment: Treatment::Balanced, priority: None },
-            Class::Topological => AddressSettings { treatment: Treatment::Multicast, priority: None },
-            Class::Router | Class::Area => AddressSettings { treatment: Treatment::Closest, priority: None },
+                .unwrap_or(AddressSettings::of(self.default_treatment)),
+            Class::Local | Class::Edge => AddressSettings::of(Treatment::Balanced),
+            Class::Topological => AddressSettings::of(Treatment::Multicast),
+            Class::Router | Class::Area => AddressSettings::of(Treatment::Closest),
         }
     }
 

@@ -56,7 +56,7 @@ impl Core {
                 }
             }),
         };
-        let (connection, link_ref) = (link.connection, link.link);
+        let (connection, link_ref, is_auto_link) = (link.connection, link.link, link.auto_link.is_some());
         let Some(slot) = self.connections.get_mut(connection) else { return };
         let Some((credit, unsettled)) = slot.engine.link(link_ref).map(|link| (link.credit, link.unsettled))
         else {
@@ -73,7 +73,9 @@ impl Core {
         } else {
             let ask = !ingress.draining && credit > 0;
             ingress.draining |= ask;
-            ask.then_some((credit, true))
+            // A client is asked to use its credit or give it up (F-07 d). From a broker it is just taken back,
+            // since RabbitMQ before 3.10.18 dies of a drain (rabbitmq-server#7119); what still comes is released.
+            ask.then_some(if is_auto_link { (0, false) } else { (credit, true) })
         };
         if let Some((credit, drain)) = granted {
             slot.engine.send_credit(link_ref, credit, drain, &mut slot.out);

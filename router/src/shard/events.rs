@@ -1,7 +1,8 @@
 //! What the engine reports, and who deals with it.
 
-use super::Core;
-use super::slots::Slot;
+use super::mailbox::DialledEvent;
+use super::slots::{Origin, Slot};
+use super::{Core, failover};
 use crate::base::id::{Channel, ConnectionKey, LinkKey};
 use crate::engine::{Cause, Event, Fault};
 use crate::log;
@@ -31,8 +32,7 @@ impl Core {
             Event::Opened(open) => self.opened(key, &open),
             Event::Begun(_) => {}
             Event::AttachRequested { link, attach } => self.attach_requested(key, link, &attach),
-            // Only links to other shards are attached from here, and their credit says all.
-            Event::Attached { .. } => {}
+            Event::Attached { link, attach } => self.auto_link_answered(key, link, &attach),
             Event::Detached { link, user, cause, .. } => {
                 let Some(slot) = self.connections.get_mut(key) else { return };
                 let unsettled = slot.engine.take_unsettled_of(link);
@@ -53,20 +53,51 @@ impl Core {
         let Some(slot) = self.connections.get_mut(key) else { return };
         slot.container = open.container_id.into();
         slot.engine.send_open(&mut slot.out);
-        if slot.is_neighbour() {
+        if slot.is_internal() {
             return;
         }
+        slot.opened_at = self.now;
+        slot.properties = open.properties.map_or_else(Box::default, |properties| properties.encoded().into());
         log!(
             Module::RouterCore,
             Level::Info,
-            "[C{}] Connection Opened: dir=in host={} vhost={} encrypted=no auth=no user=anonymous \
+            "[C{}] Connection Opened: dir={} host={} vhost={} encrypted=no auth=no user=anonymous \
              container_id={} props={}",
             slot.id,
-            slot.origin,
+            slot.direction(),
+            slot.host(),
             open.hostname.unwrap_or(""),
             open.container_id,
             open.properties.map_or_else(|| "{}".to_owned(), |properties| properties.to_string())
         );
+        if !self.tell_opened(key, open) {
+            self.hang_up(key);
+            return;
+        }
+        self.attach_auto_links(key);
+    }
+
+    /// Tells who dialled a connection that it is open. `false`: nobody wants it any more.
+    fn tell_opened(&mut self, key: ConnectionKey, open: &ringmain_codec::Open<'_>) -> bool {
+        let Some(slot) = self.connections.get(key) else { return true };
+        let Some(dialler) = &slot.dialler else { return true };
+        let opened = DialledEvent::Opened {
+            connection: key,
+            id: slot.id,
+            container: slot.container.clone(),
+            failover: open.properties.and_then(|properties| failover::servers(&properties)),
+        };
+        dialler.try_send(opened).is_ok()
+    }
+
+    /// Closes a connection whose connector is gone.
+    pub(super) fn hang_up(&mut self, key: ConnectionKey) {
+        let now = self.now;
+        let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.over) else { return };
+        let fault = Fault::new(Condition::CONNECTION_FORCED, "the connector was deleted");
+        slot.engine.send_close(Some(&fault), now, &mut slot.out);
+        self.connection_lost(key, &Cause::Ours(fault));
+        self.mark_dirty(key);
     }
 
     fn window_opened(&mut self, key: ConnectionKey, channel: Channel) {
@@ -109,13 +140,18 @@ impl Core {
         if std::mem::replace(&mut slot.over, true) {
             return;
         }
+        slot.tell_ended(|| cause.describe().unwrap_or_else(|| "closed by the peer".to_owned()));
+        let is_open_received = slot.engine.is_open_received();
         match cause {
+            // Who dialled it tells why it came to nothing.
+            Cause::Ours(_) if slot.listener.dialled.is_some() && !is_open_received => {}
             Cause::Ours(fault) if fault.condition != Condition::CONNECTION_FORCED => log!(
                 Module::Server,
                 Level::Warning,
-                "[C{}] Connection from {} closed because of its peer: {fault}",
+                "[C{}] Connection {} {} closed because of its peer: {fault}",
                 slot.id,
-                slot.origin
+                slot.from_or_to(),
+                slot.host()
             ),
             Cause::Ours(_) | Cause::Peer(_) => {}
         }
@@ -123,8 +159,10 @@ impl Core {
         for channel in slot.engine.channels() {
             self.session_lost(key, channel, cause);
         }
+        self.forget_auto_links_of(key);
         if let Some(slot) = self.connections.get(key)
             && slot.engine.is_open_received()
+            && !slot.is_internal()
         {
             log!(Module::RouterCore, Level::Info, "[C{}] Connection Closed", slot.id);
         }
@@ -138,17 +176,31 @@ impl Core {
         slot.engine.peer_ended(now);
         self.mark_dirty(key);
         let Some(slot) = self.connections.get(key).filter(|slot| !slot.over) else { return };
+        if slot.origin == Origin::Agent {
+            // With it goes the management node; the control thread says why.
+            self.connection_lost(key, &Cause::Peer(None));
+            return;
+        }
         // A socket that closes without an open is a port probe or a client that changed its mind.
         if slot.engine.is_open_received() {
             let reason = error.map_or_else(|| "closed without an AMQP close".to_owned(), ToString::to_string);
             log!(
                 Module::Server,
                 Level::Info,
-                "[C{}] Connection from {} (container '{}') failed: {reason}",
+                "[C{}] Connection {} {} (container '{}') failed: {reason}",
                 slot.id,
-                slot.origin,
+                slot.from_or_to(),
+                slot.host(),
                 slot.container
             );
+        }
+        if let Some(slot) = self.connections.get_mut(key) {
+            slot.tell_ended(|| {
+                error.map_or_else(
+                    || "the peer closed the socket without an AMQP close".to_owned(),
+                    ToString::to_string,
+                )
+            });
         }
         self.connection_lost(key, &Cause::Peer(None));
     }
@@ -162,6 +214,22 @@ impl Core {
         slot.out.clear();
         slot.engine.send_close(Some(&fault), now, &mut slot.out);
         self.connection_lost(key, &Cause::Ours(fault));
+    }
+
+    /// Closes a connection because management says so. Tells whether it was there.
+    pub(super) fn close_for_management(&mut self, key: ConnectionKey) -> bool {
+        let now = self.now;
+        let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.is_internal() && !slot.over)
+        else {
+            return false;
+        };
+        let fault =
+            Fault::new(Condition::CONNECTION_FORCED, "Connection forced-closed by management request");
+        log!(Module::RouterCore, Level::Info, "[C{}] Connection closed by a management request", slot.id);
+        slot.engine.send_close(Some(&fault), now, &mut slot.out);
+        self.connection_lost(key, &Cause::Ours(fault));
+        self.mark_dirty(key);
+        true
     }
 
     /// Closes all connections because the router stops.

@@ -3,14 +3,14 @@
 use super::forward::Current;
 use super::queue::Egress;
 use super::slots::Slot;
-use super::{Core, Peer};
-use crate::base::id::{AddressKey, Channel, ConnectionKey, LinkKey, Serial};
+use super::{Core, Party, Peer};
+use crate::base::id::{AddressKey, AutoLinkKey, Channel, ConnectionKey, LinkKey, Serial};
 use crate::base::limits::LINKS_PER_CONNECTION_MAX;
 use crate::engine::{Attachment, Cause, Fault, LinkRef, Unsettled};
 use crate::log;
 use crate::log::{Level, Module};
-use crate::routing::{Address, Class, Treatment, Use};
-use ringmain_codec::{Attach, Condition, Role, Source, Target, TargetNode};
+use crate::routing::{Address, AddressSettings, Class, MANAGEMENT_NODE, PHASE_MAX, Treatment, Use};
+use ringmain_codec::{Attach, Condition, Role, Source, Symbols, Target, TargetNode};
 use std::time::Duration;
 
 /// How long a receiver may take to grant its first credit before it counts as a destination without.
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub const FIRST_CREDIT_GRACE: Duration = Duration::from_secs(3);
 
 /// The condition for an address that leads nowhere.
-const NO_ROUTE: Condition = Condition("qd:no-route-to-dest");
+pub(super) const NO_ROUTE: Condition = Condition("qd:no-route-to-dest");
 
 /// A link as the shard sees it.
 pub struct RouterLink {
@@ -35,6 +35,10 @@ pub struct RouterLink {
     pub address: Option<AddressKey>,
     /// Whether it leads to another shard's receivers.
     pub remote: bool,
+    /// Who is at its other end.
+    pub party: Party,
+    /// The auto-link that it was attached for.
+    pub auto_link: Option<AutoLinkKey>,
     /// Its place among the address's receivers or senders.
     pub place: usize,
     /// As receiver, the largest message that the peer takes; 0: any.
@@ -85,6 +89,8 @@ pub struct LinkCounters {
     pub released: u64,
     /// By outcome.
     pub modified: u64,
+    /// Those that waited here for more than a second, and those for more than ten.
+    pub delayed: [u64; 2],
 }
 
 impl RouterLink {
@@ -133,8 +139,18 @@ fn wanted(address: Option<&str>, dynamic: bool) -> Wanted<'_> {
     }
 }
 
+/// The phase to which a waypoint sends that says of its terminus that it is one: `qd.waypoint`, or
+/// `qd.waypoint.N` for phase N (router-protocol reference §8.10). The first such capability holds.
+fn waypoint(capabilities: &Symbols<'_>) -> Option<u8> {
+    let phase = capabilities.iter().find_map(|capability| capability.strip_prefix("qd.waypoint"))?;
+    if phase.is_empty() {
+        return Some(1);
+    }
+    phase.strip_prefix('.')?.parse().ok().filter(|phase| (1..=PHASE_MAX).contains(phase))
+}
+
 /// A name that nobody guesses: 15 letters and digits.
-fn random_name() -> String {
+pub(super) fn random_name() -> String {
     std::iter::repeat_with(fastrand::alphanumeric).take(15).collect()
 }
 
@@ -196,10 +212,14 @@ impl Core {
             Wanted::Anonymous => (None, node),
             Wanted::Dynamic => {
                 generated = format!("amqp:/_$temp.{}", random_name());
-                let address = self.use_address(&generated)?;
+                let address = self.use_address(&generated, |settings| settings.ingress_phase)?;
                 (Some(address), TargetNode { address: Some(&generated), ..node })
             }
-            Wanted::Named(text) => (Some(self.use_address(text)?), node),
+            Wanted::Named(text) => {
+                let waypoint = waypoint(&node.capabilities);
+                let phase = |settings: &AddressSettings| waypoint.unwrap_or(settings.ingress_phase);
+                (Some(self.use_address(text, phase)?), node)
+            }
         };
         let attachment = |max_message_size| Attachment {
             source: attach.source,
@@ -239,9 +259,17 @@ impl Core {
         };
         match Address::parse(text, &self.router_id).class {
             Class::Router | Class::Edge | Class::Area => return Err(no_route),
-            Class::Mobile | Class::Local | Class::Topological => {}
+            Class::Mobile | Class::Phase(_) | Class::Local | Class::Topological => {}
         }
-        let address = self.use_address(text)?;
+        if self.agent != Some(key) && Address::parse(text, &self.router_id).text == MANAGEMENT_NODE {
+            return Err(Fault::new(
+                Condition::NOT_ALLOWED,
+                "the router itself receives from its management node",
+            ));
+        }
+        // A waypoint takes what is in the phase before the one that it sends to.
+        let waypoint = waypoint(&source.capabilities).map(|phase| phase - 1);
+        let address = self.use_address(text, |settings| waypoint.unwrap_or(settings.egress_phase))?;
         let attachment = |_| Attachment {
             source: Some(source),
             target: Some(attach.target.unwrap_or(Target::Node(TargetNode::default()))),
@@ -249,42 +277,55 @@ impl Core {
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size: 0,
         };
-        let direction = Direction::Out(Egress::new(attach.snd_settle_mode));
+        let egress = Egress { progress: self.now, ..Egress::new(attach.snd_settle_mode) };
+        let direction = Direction::Out(egress);
         let Some(link_key) = self.add_link(key, link, attach, Some(address), direction, attachment) else {
             return Ok(());
         };
+        if self.add_receiver(address, link_key) {
+            self.hold_until_reported(key);
+        }
+        Ok(())
+    }
+
+    /// Puts a receiver among those of its address: from now on deliveries may go to it. Tells whether it is the
+    /// first of this shard.
+    pub(super) fn add_receiver(&mut self, address: AddressKey, key: LinkKey) -> bool {
+        let mut first = false;
         if let Some(used) = self.addresses.get_mut(address) {
             let place = used.receivers.len();
-            used.receivers.push(link_key);
-            let first = place == 0;
-            if let Some(link) = self.links.get_mut(link_key) {
+            used.receivers.push(key);
+            first = place == 0;
+            if let Some(link) = self.links.get_mut(key) {
+                if link.party == Party::Agent {
+                    used.in_process += 1;
+                }
                 link.place = place;
             }
             self.report_receivers(address);
             if first {
                 // Other shards' links to this address may be drained so far.
                 self.senders_due(Some(address));
-                self.hold_until_reported(key);
             }
         }
-        self.graces.push_back((self.now + FIRST_CREDIT_GRACE, link_key));
-        Ok(())
+        self.graces.push_back((self.now + FIRST_CREDIT_GRACE, key));
+        first
     }
 
-    /// The address of that text, if it may be used.
-    fn use_address(&mut self, text: &str) -> Result<AddressKey, Fault> {
+    /// The address of that text, in the phase that `phase` chooses by what is configured for it, if it may be
+    /// used.
+    pub(super) fn use_address(
+        &mut self,
+        text: &str,
+        phase: impl FnOnce(&AddressSettings) -> u8,
+    ) -> Result<AddressKey, Fault> {
         let snapshot = self.routes.load();
         let address = Address::parse(text, &snapshot.router_id);
-        if address.text == "$management" {
-            return Err(Fault::new(
-                Condition::NOT_IMPLEMENTED,
-                "this version of the router has no management node yet",
-            ));
-        }
-        if snapshot.settings(address).treatment == Treatment::Unavailable {
+        let settings = snapshot.settings(address);
+        if settings.treatment == Treatment::Unavailable {
             return Err(Fault::new(Condition::NOT_FOUND, "Node not found"));
         }
-        Ok(self.addresses.find_or_insert(address, snapshot))
+        Ok(self.addresses.find_or_insert(address.in_phase(phase(&settings)), snapshot))
     }
 
     pub(super) fn add_link<'a>(
@@ -307,6 +348,8 @@ impl Core {
             return None;
         }
         slot.links += 1;
+        let party = slot.party;
+        self.outside_links += usize::from(party.is_outside());
         let id = self.next_link_id;
         self.next_link_id += self.id_step;
         let link_key = self.links.insert(RouterLink {
@@ -315,6 +358,8 @@ impl Core {
             link,
             address,
             remote: false,
+            party,
+            auto_link: None,
             place: 0,
             max_message_size: attach.max_message_size.unwrap_or(0),
             capacity: slot.listener.link_capacity,
@@ -322,7 +367,7 @@ impl Core {
             counters: LinkCounters::default(),
         });
         slot.engine.set_user(link, Some(link_key.into()));
-        if slot.is_neighbour() {
+        if slot.is_internal() {
             return Some(link_key);
         }
         log!(
@@ -392,6 +437,7 @@ impl Core {
         cause: &Cause<'_>,
     ) {
         let Some(mut link) = self.links.remove(key) else { return };
+        self.outside_links -= usize::from(link.party.is_outside());
         if let Some(slot) = self.connections.get_mut(link.connection) {
             slot.links = slot.links.saturating_sub(1);
         }
@@ -419,6 +465,11 @@ impl Core {
                 Direction::Out(_) => Use::Receiver,
             };
             if role == Use::Receiver {
+                if link.party == Party::Agent
+                    && let Some(used) = self.addresses.get_mut(address)
+                {
+                    used.in_process -= 1;
+                }
                 self.report_receiver_gone(address);
             }
             let moved = self.addresses.remove_link(address, key, role, link.place);
@@ -431,6 +482,9 @@ impl Core {
             }
         }
         self.log_link_lost(&link, cause);
+        if let Some(auto_link) = link.auto_link {
+            self.auto_link_lost(auto_link, cause);
+        }
     }
 
     fn destination_lost(&mut self, address: Option<AddressKey>) {
@@ -442,7 +496,7 @@ impl Core {
     }
 
     fn log_link_lost(&self, link: &RouterLink, cause: &Cause<'_>) {
-        let Some(slot) = self.connections.get(link.connection).filter(|slot| !slot.is_neighbour()) else {
+        let Some(slot) = self.connections.get(link.connection).filter(|slot| !slot.is_internal()) else {
             return;
         };
         let LinkCounters {
@@ -453,6 +507,7 @@ impl Core {
             rejected,
             released,
             modified,
+            delayed: _,
         } = link.counters;
         log!(
             Module::RouterCore,
@@ -484,7 +539,7 @@ fn terminus_address<'a>(attach: &Attach<'a>) -> Option<&'a str> {
     }
 }
 
-fn describe_source(source: Option<Source<'_>>) -> String {
+pub(super) fn describe_source(source: Option<Source<'_>>) -> String {
     source.map_or_else(
         || "{<none>}".to_owned(),
         |source| {
@@ -494,7 +549,7 @@ fn describe_source(source: Option<Source<'_>>) -> String {
     )
 }
 
-fn describe_target(target: Option<Target<'_>>) -> String {
+pub(super) fn describe_target(target: Option<Target<'_>>) -> String {
     match target {
         None => "{<none>}".to_owned(),
         Some(Target::Coordinator(_)) => "{$coordinator}".to_owned(),

@@ -1,11 +1,16 @@
 //! Messages between a shard and the control thread, and sockets from one shard to another.
 
-use crate::base::id::{ListenerId, ShardId};
+use super::auto_links::AutoLink;
+use super::slots::ListenerSettings;
+use super::survey::Survey;
+use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::MESSAGES_MAX;
 use crate::io::driver::{Driver, Wake};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use tokio::sync::mpsc::Sender;
+use tokio::sync::oneshot;
 
 /// What another thread tells a shard.
 pub enum Message<D: Driver> {
@@ -31,6 +36,78 @@ pub enum Message<D: Driver> {
         /// The address of the peer.
         peer: SocketAddr,
     },
+    /// The management agent's connection.
+    Agent(D::Socket),
+    /// Tell management of yourself.
+    Survey(Survey),
+    /// Close this client's connection.
+    Close {
+        /// The connection.
+        connection: ConnectionKey,
+        /// Is told whether it was there.
+        reply: oneshot::Sender<bool>,
+    },
+    /// Another listener, whose connections may be handed here from now on.
+    AddListener {
+        /// Its number.
+        listener: ListenerId,
+        /// What holds for its connections.
+        settings: Arc<ListenerSettings>,
+    },
+    /// Accept nobody on this listener any more. Its connections stay.
+    RemoveListener(ListenerId),
+    /// A connection that was dialled for this shard.
+    Dialled {
+        /// What holds for it.
+        settings: Box<ListenerSettings>,
+        /// The connected socket.
+        socket: D::Socket,
+        /// The address of the peer.
+        peer: SocketAddr,
+        /// Who dialled. A channel with room for [`DIALLED_EVENTS_MAX`] is never full.
+        dialler: Sender<DialledEvent>,
+    },
+    /// Close this connection, since its connector was deleted.
+    HangUp(ConnectionKey),
+    /// Another auto-link.
+    AddAutoLink(Arc<AutoLink>),
+    /// Give this auto-link up.
+    RemoveAutoLink(Arc<AutoLink>),
+}
+
+/// How many events of one dialled connection there are at the most.
+pub const DIALLED_EVENTS_MAX: usize = 2;
+
+/// What the control thread is told of a connection that it dialled: that it was opened, if it was, then that it
+/// ended. (It ended as well, for no reason that could be told, if the channel closes.)
+#[derive(Clone, Debug)]
+pub enum DialledEvent {
+    /// Both opens were exchanged.
+    Opened {
+        /// The connection on its shard.
+        connection: ConnectionKey,
+        /// Its number in logs.
+        id: u64,
+        /// The peer's container-id.
+        container: Box<str>,
+        /// Other servers that the peer tells of (`failover-server-list`); `None`: it says nothing of them.
+        failover: Option<Vec<FailoverServer>>,
+    },
+    /// It is over: why.
+    Ended(String),
+}
+
+/// A server that may be dialled in another's place (router-protocol reference §1.2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailoverServer {
+    /// `amqp`, or `amqps` for one that wants TLS.
+    pub scheme: String,
+    /// The host to dial.
+    pub host: String,
+    /// The port, by number or by a service's name.
+    pub port: String,
+    /// The hostname for the open, if it is another one than `host`.
+    pub hostname: Option<String>,
 }
 
 /// What a shard tells the control thread: which receivers addresses have there now.

@@ -14,8 +14,8 @@ use super::links::{Direction, LinkCounters, RouterLink};
 use super::mailbox::{Change, Report};
 use super::queue::Egress;
 use super::seat::{HandOff, Rings};
-use super::slots::{ListenerSettings, SharedSettings};
-use super::{Core, slots};
+use super::slots::{ConnectionRole, ListenerSettings, SharedSettings};
+use super::{Core, Party, slots};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey, ShardId};
 use crate::base::limits::{
     CHUNKS_PER_SEND_MAX, HAND_OFF_BYTES_PER_TURN_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX,
@@ -65,6 +65,9 @@ pub(super) fn settings() -> SharedSettings {
             offered_capabilities: &[],
             desired_capabilities: &[],
         },
+        name: String::new(),
+        role: ConnectionRole::Normal,
+        dialled: None,
         shard: None,
         link_capacity: UNSETTLED_PER_LINK_MAX,
         max_message_size: 0,
@@ -255,6 +258,8 @@ impl Core {
             link,
             address: Some(address_key),
             remote: true,
+            party: Party::Shard,
+            auto_link: None,
             place: 0,
             max_message_size: 0,
             capacity: LINK_CAPACITY,

@@ -1,7 +1,8 @@
 //! The connections of a shard.
 
+use super::mailbox::DialledEvent;
 use super::share::Share;
-use super::{Core, Peer};
+use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
@@ -13,12 +14,40 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::mpsc::Sender;
 
-/// What the configuration of a listener means for its connections, beside the engine's settings.
+/// What a connection is for (the attribute `role` of its listener or connector).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ConnectionRole {
+    /// Clients.
+    #[default]
+    Normal,
+    /// A broker or the like: auto-links are attached to its nodes.
+    RouteContainer,
+}
+
+impl ConnectionRole {
+    /// The name that the configuration and management have for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::RouteContainer => "route-container",
+        }
+    }
+}
+
+/// What the configuration of a listener or connector means for its connections, beside the engine's settings.
 #[derive(Clone, Debug)]
 pub struct ListenerSettings {
     /// What our open says and our end keeps to.
     pub engine: Settings,
+    /// The name of the listener or connector; empty: it has none.
+    pub name: String,
+    /// What the connections are for.
+    pub role: ConnectionRole,
+    /// Of a connection that we dial: HOST:PORT, as the configuration or the peer itself named it.
+    pub dialled: Option<String>,
     /// The shard that serves its connections; `None`: the one with the fewest.
     pub shard: Option<ShardId>,
     /// The credit that a sender has at the most.
@@ -64,6 +93,10 @@ pub struct Slot {
     pub listener: Rc<ListenerSettings>,
     /// Where it comes from.
     pub origin: Origin,
+    /// Who is at its other end.
+    pub party: Party,
+    /// Who dialled it, and waits to hear what becomes of it.
+    pub dialler: Option<Sender<DialledEvent>>,
     /// The peer's container-id.
     pub container: Box<str>,
     /// Whether a send is under way.
@@ -94,6 +127,12 @@ pub struct Slot {
     pub closing: bool,
     /// The report that its output waits for.
     pub held_for: Option<u64>,
+    /// When the peer's open came.
+    pub opened_at: Instant,
+    /// When a delivery last came or went; the driver's zero: none has.
+    pub last_delivery: Instant,
+    /// The properties of the peer's open, encoded; empty: it has none.
+    pub properties: Box<[u8]>,
 }
 
 /// Where a connection comes from.
@@ -101,24 +140,68 @@ pub struct Slot {
 pub enum Origin {
     /// A client at that address.
     Client(SocketAddr),
+    /// We dialled that address, for a connector.
+    Connector(SocketAddr),
     /// Another shard of this router.
     Neighbour(ShardId),
+    /// This router's management agent.
+    Agent,
 }
 
 impl Slot {
+    /// Whether both of its ends are the router's own: nobody outside is told of it.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        !self.party.is_outside()
+    }
+
     /// Whether it leads to another shard.
     #[inline]
     #[must_use]
     pub fn is_neighbour(&self) -> bool {
         matches!(self.origin, Origin::Neighbour(_))
     }
+
+    /// Which side opened it, as logs and management have it.
+    #[must_use]
+    pub fn direction(&self) -> &'static str {
+        match self.origin {
+            Origin::Client(_) => "in",
+            Origin::Connector(_) => "out",
+            Origin::Neighbour(_) | Origin::Agent => "internal",
+        }
+    }
+
+    /// The same as a word before the peer's address.
+    #[must_use]
+    pub(super) fn from_or_to(&self) -> &'static str {
+        match self.origin {
+            Origin::Client(_) | Origin::Neighbour(_) | Origin::Agent => "from",
+            Origin::Connector(_) => "to",
+        }
+    }
+
+    /// The peer's host and port: as they were named where we dialled, else as the kernel tells them.
+    #[must_use]
+    pub fn host(&self) -> String {
+        self.listener.dialled.clone().unwrap_or_else(|| self.origin.to_string())
+    }
+
+    /// Tells who dialled it that it is over, and why. Of several reasons the first is told.
+    pub(super) fn tell_ended(&mut self, reason: impl FnOnce() -> String) {
+        if let Some(dialler) = self.dialler.take() {
+            // There is room for it: a dialler is told at most two things.
+            let _ = dialler.try_send(DialledEvent::Ended(reason()));
+        }
+    }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Client(address) => fmt::Display::fmt(address, f),
+            Self::Client(address) | Self::Connector(address) => fmt::Display::fmt(address, f),
             Self::Neighbour(shard) => write!(f, "shard-{}", shard.0),
+            Self::Agent => f.write_str("agent"),
         }
     }
 }
@@ -129,6 +212,20 @@ impl Core {
         self.add_slot(Origin::Client(address), settings, Side::Acceptor)
     }
 
+    /// Makes a slot for a connection that was dialled.
+    pub(super) fn dial(
+        &mut self,
+        address: SocketAddr,
+        settings: &SharedSettings,
+        dialler: Sender<DialledEvent>,
+    ) -> ConnectionKey {
+        let key = self.add_slot(Origin::Connector(address), settings, Side::Initiator);
+        if let Some(slot) = self.connections.get_mut(key) {
+            slot.dialler = Some(dialler);
+        }
+        key
+    }
+
     /// Makes a slot for a connection.
     pub(super) fn add_slot(
         &mut self,
@@ -136,6 +233,12 @@ impl Core {
         settings: &SharedSettings,
         side: Side,
     ) -> ConnectionKey {
+        let party = match (origin, settings.listener.role) {
+            (Origin::Neighbour(_), _) => Party::Shard,
+            (Origin::Agent, _) => Party::Agent,
+            (Origin::Client(_) | Origin::Connector(_), ConnectionRole::Normal) => Party::Client,
+            (Origin::Client(_) | Origin::Connector(_), ConnectionRole::RouteContainer) => Party::Container,
+        };
         let id = self.next_connection_id;
         self.next_connection_id += self.id_step;
         let mut out = Output::new(self.pool.clone());
@@ -148,6 +251,8 @@ impl Core {
             partial: Vec::new(),
             listener: settings.listener.clone(),
             origin,
+            party,
+            dialler: None,
             container: Box::default(),
             sending: false,
             dirty: false,
@@ -163,6 +268,9 @@ impl Core {
             over: false,
             closing: false,
             held_for: None,
+            opened_at: self.now,
+            last_delivery: Instant::default(),
+            properties: Box::default(),
         });
         self.mark_dirty(key);
         key
@@ -184,7 +292,7 @@ impl Core {
         let timer = self.timers.peek().map(|Reverse((deadline, _))| *deadline);
         let grace = self.graces.front().map(|(deadline, _)| *deadline);
         let stall = self.stalls.front().map(|(deadline, _)| *deadline);
-        [timer, grace, stall].into_iter().flatten().min()
+        [timer, grace, stall, self.auto_links.next_retry()].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -213,13 +321,25 @@ impl Core {
         }
         self.expire_graces();
         self.expire_stalls();
+        self.retry_auto_links();
     }
 
     /// Takes what the peer of a connection sent.
     pub(super) fn recv(&mut self, key: ConnectionKey, bytes: &[u8]) {
-        let now = self.now;
         let Some(slot) = self.connections.get_mut(key) else { return };
-        slot.engine.heard(now);
+        slot.engine.heard(self.now);
+        let party = slot.party as usize;
+        let before = self.counters[party].ingress;
+        self.recv_bytes(key, bytes);
+        if self.counters[party].ingress != before
+            && let Some(slot) = self.connections.get_mut(key)
+        {
+            slot.last_delivery = self.now;
+        }
+    }
+
+    fn recv_bytes(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
         let mut rest = bytes;
         if !slot.partial.is_empty() {
             let mut unit = std::mem::take(&mut slot.partial);

@@ -3,7 +3,7 @@
 use super::Core;
 use super::activity::Doing;
 use super::idle::Idle;
-use super::mailbox::{Mailbox, Message, Report};
+use super::mailbox::{DialledEvent, Mailbox, Message, Report};
 use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
 use super::share::Late;
@@ -21,7 +21,7 @@ use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::Snapshot;
 use ringmain_codec::Condition;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ const REPORT_RETRY: Duration = Duration::from_millis(1);
 pub struct Shard<D: Driver> {
     pub(super) driver: D,
     pub(super) core: Core,
-    listeners: Vec<SharedSettings>,
+    listeners: HashMap<ListenerId, SharedSettings>,
     mailbox: Receiver<Message<D>>,
     presences: Arc<[Presence]>,
     neighbours: Vec<Neighbour<D::Doorbell>>,
@@ -97,7 +97,7 @@ impl<D: Driver> Shard<D> {
         listeners: Vec<ListenerSettings>,
         mailbox: Receiver<Message<D>>,
     ) -> Self {
-        let listeners = listeners.into_iter().map(SharedSettings::new).collect();
+        let listeners = (0..).map(ListenerId).zip(listeners.into_iter().map(SharedSettings::new)).collect();
         let Seat { id, presences, rings, mut routes } = seat;
         routes.begin_turn();
         let mut core = Core::new(id, presences.len(), routes);
@@ -168,7 +168,9 @@ impl<D: Driver> Shard<D> {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.shutdown.is_some_and(|deadline| {
-            self.core.connections.len() == self.neighbours.len() || self.core.now >= deadline
+            // Nobody waits for the router's own connections.
+            let internal = self.neighbours.len() + usize::from(self.core.agent.is_some());
+            self.core.connections.len() == internal || self.core.now >= deadline
         })
     }
 
@@ -216,6 +218,7 @@ impl<D: Driver> Shard<D> {
         self.flush();
         self.end_shortage();
         self.ring_doorbells();
+        self.core.survey();
         Ok(())
     }
 
@@ -236,7 +239,8 @@ impl<D: Driver> Shard<D> {
         self.presences[usize::from(self.core.shard.0)].sleeper.prepare_sleep();
         // Whoever pushes from here on rings the doorbell.
         let handed = self.neighbours.iter_mut().any(|neighbour| !neighbour.rings.from.is_empty());
-        if handed || !self.core.dirty.is_empty() || !self.deferred.is_empty() {
+        let surveys = self.core.is_surveying();
+        if handed || surveys || !self.core.dirty.is_empty() || !self.deferred.is_empty() {
             return Some(self.core.now);
         }
         let retry = self.core.is_report_waiting().then(|| self.core.now + REPORT_RETRY);
@@ -287,7 +291,7 @@ impl<D: Driver> Shard<D> {
             Completion::Received { connection, buffer } => self.received(connection, buffer),
             Completion::Sent { connection, chunks, result } => self.sent(connection, chunks, result),
             Completion::Accepted { listener, socket, peer } => {
-                let Some(settings) = self.listeners.get(usize::from(listener.0)) else { return };
+                let Some(settings) = self.listeners.get(&listener) else { return };
                 if self.shutdown.is_some() {
                     return;
                 }
@@ -308,36 +312,66 @@ impl<D: Driver> Shard<D> {
             ),
             Completion::ReceiveEnded { connection, error } => self.receive_ended(connection, error),
             Completion::Closed { connection } => {
-                if self.core.connections.remove(connection).is_some() {
+                if self.core.agent == Some(connection) {
+                    self.core.agent = None;
+                    self.core.connections.remove(connection);
+                } else if self.core.connections.remove(connection).is_some() {
                     let me = usize::from(self.core.shard.0);
                     self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
                 }
             }
             Completion::Woken => {
                 while let Ok(message) = self.mailbox.try_recv() {
-                    match message {
-                        Message::Shutdown => self.shut_down(),
-                        Message::Changed(keys) => {
-                            // This turn may have begun before the snapshot was published that the message
-                            // speaks of.
-                            self.core.routes.begin_turn();
-                            self.core.consumers_changed(&keys);
-                        }
-                        Message::Published(sequence) => self.core.published(sequence),
-                        Message::Adopt { listener, socket, peer } => self.serve(listener, socket, peer),
-                        Message::Listen { listener, socket } => {
-                            if let Err(error) = self.listen(listener, socket) {
-                                log!(
-                                    Module::Server,
-                                    Level::Critical,
-                                    "Listener {} can't accept connections: {error}",
-                                    listener.0
-                                );
-                            }
-                        }
-                    }
+                    self.take_message(message);
                 }
             }
+        }
+    }
+
+    fn take_message(&mut self, message: Message<D>) {
+        match message {
+            Message::Shutdown => self.shut_down(),
+            Message::Changed(keys) => {
+                // This turn may have begun before the snapshot was published that the message speaks of.
+                self.core.routes.begin_turn();
+                self.core.consumers_changed(&keys);
+            }
+            Message::Published(sequence) => self.core.published(sequence),
+            Message::Adopt { listener, socket, peer } => self.serve(listener, socket, peer),
+            Message::Listen { listener, socket } => {
+                if self.shutdown.is_none()
+                    && let Err(error) = self.listen(listener, socket)
+                {
+                    log!(
+                        Module::Server,
+                        Level::Critical,
+                        "Listener {} can't accept connections: {error}",
+                        listener.0
+                    );
+                }
+            }
+            Message::AddListener { listener, settings } => {
+                self.listeners.insert(listener, SharedSettings::new(ListenerSettings::clone(&settings)));
+            }
+            Message::RemoveListener(listener) => {
+                self.driver.stop_listening_on(listener);
+                self.listeners.remove(&listener);
+            }
+            Message::Dialled { settings, socket, peer, dialler } => {
+                self.serve_dialled(*settings, socket, peer, dialler);
+            }
+            Message::HangUp(connection) => self.core.hang_up(connection),
+            Message::Agent(socket) => {
+                let key = self.core.accept_agent();
+                self.driver.open(key, socket);
+            }
+            Message::Survey(survey) => self.core.begin_survey(survey),
+            Message::Close { connection, reply } => {
+                // Whoever asked may have stopped waiting.
+                let _gone = reply.send(self.core.close_for_management(connection));
+            }
+            Message::AddAutoLink(auto_link) => self.core.add_auto_link(&auto_link),
+            Message::RemoveAutoLink(auto_link) => self.core.remove_auto_link(&auto_link),
         }
     }
 
@@ -352,9 +386,26 @@ impl<D: Driver> Shard<D> {
         })
     }
 
+    /// Serves a connection here that was dialled.
+    fn serve_dialled(
+        &mut self,
+        settings: ListenerSettings,
+        socket: D::Socket,
+        peer: SocketAddr,
+        dialler: Sender<DialledEvent>,
+    ) {
+        if self.shutdown.is_some() || self.core.connections.len() >= CONNECTIONS_MAX {
+            let me = usize::from(self.core.shard.0);
+            self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let key = self.core.dial(peer, &SharedSettings::new(settings), dialler);
+        self.driver.open(key, socket);
+    }
+
     /// Serves a connection here.
     fn serve(&mut self, listener: ListenerId, socket: D::Socket, peer: SocketAddr) {
-        let settings = self.listeners.get(usize::from(listener.0));
+        let settings = self.listeners.get(&listener);
         let full = self.core.connections.len() >= CONNECTIONS_MAX;
         if full {
             log!(

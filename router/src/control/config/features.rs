@@ -57,15 +57,11 @@ pub enum Feature {
 /// The features that this version doesn't have, and what happens where a file asks for one.
 pub const NOT_SERVED: &[(Feature, &str)] = &[
     (Feature::Network, "this router works on its own, and opens no such listener or connector"),
-    (Feature::Connectors, "the router opens no connection"),
-    (Feature::RouteContainers, "those who connect there are served as clients"),
-    (Feature::AutoLinks, "the router attaches no link of its own"),
     (
         Feature::LinkRoutes,
         "links to these addresses end at this router, and messages go straight to receivers",
     ),
     (Feature::Exchanges, "messages to such an address go to its own receivers only"),
-    (Feature::Waypoints, "messages go straight from senders to receivers"),
     (Feature::Fallback, "messages that reach no receiver are released"),
     (Feature::Tls, "connections aren't encrypted, and a listener that demands encryption isn't opened"),
     (Feature::Sasl, "only ANONYMOUS is offered, and a listener that demands more isn't opened"),

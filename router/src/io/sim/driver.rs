@@ -117,6 +117,14 @@ impl Driver for SimDriver {
         world.kick_backlog();
     }
 
+    fn stop_listening_on(&mut self, listener: ListenerId) {
+        let mut world = self.world.borrow_mut();
+        let listener = world.listeners.entry(listener).or_default();
+        listener.is_open = false;
+        listener.is_stopped = true;
+        world.kick_backlog();
+    }
+
     fn open(&mut self, key: ConnectionKey, socket: SimSocket) {
         self.world.borrow_mut().open(socket.line, key);
     }

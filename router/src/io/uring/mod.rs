@@ -40,6 +40,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,16 @@ impl TryFrom<TcpStream> for UringSocket {
         // The ring does the waiting; on a non-blocking descriptor it would return at once instead.
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
+        Ok(Self(stream.into()))
+    }
+}
+
+impl TryFrom<UnixStream> for UringSocket {
+    type Error = io::Error;
+
+    /// Prepares one end of a pair of sockets whose other end is in this process.
+    fn try_from(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(false)?;
         Ok(Self(stream.into()))
     }
 }
@@ -181,6 +192,19 @@ impl UringDriver {
         }
     }
 
+    /// Stops the listeners that `is_it` holds for. Their places are free once the kernel has given them up.
+    fn stop_listeners(&mut self, is_it: impl Fn(ListenerId) -> bool) {
+        for (index, place) in (0..).zip(&mut self.listeners) {
+            if let Some(listener) = place
+                && is_it(listener.id)
+            {
+                listener.stop();
+                listener.advance(index, &mut self.ring);
+            }
+            place.take_if(|listener| listener.is_gone());
+        }
+    }
+
     /// When the driver itself has something to do.
     fn next_own_deadline(&self) -> Option<Instant> {
         let retry = self.listeners.iter().flatten().filter_map(|listener| listener.retry_at).min();
@@ -237,11 +261,15 @@ impl Driver for UringDriver {
     }
 
     fn listen(&mut self, listener: ListenerId, socket: TcpListener) -> io::Result<()> {
-        let index = u32::try_from(self.listeners.len()).ok().filter(|&index| index <= INDEX_MAX);
+        let place = self.listeners.iter().position(Option::is_none).unwrap_or(self.listeners.len());
+        let index = u32::try_from(place).ok().filter(|&index| index <= INDEX_MAX);
         let index = index.ok_or(io::ErrorKind::QuotaExceeded)?;
         let mut listener = Listener::new(listener, socket)?;
         listener.advance(index, &mut self.ring);
-        self.listeners.push(Some(listener));
+        if place == self.listeners.len() {
+            self.listeners.push(None);
+        }
+        self.listeners[place] = Some(listener);
         Ok(())
     }
 
@@ -264,13 +292,11 @@ impl Driver for UringDriver {
     }
 
     fn stop_listening(&mut self) {
-        for (index, place) in (0..).zip(&mut self.listeners) {
-            if let Some(listener) = place {
-                listener.stop();
-                listener.advance(index, &mut self.ring);
-            }
-            place.take_if(|listener| listener.is_gone());
-        }
+        self.stop_listeners(|_| true);
+    }
+
+    fn stop_listening_on(&mut self, listener: ListenerId) {
+        self.stop_listeners(|id| id == listener);
     }
 
     fn open(&mut self, key: ConnectionKey, socket: UringSocket) {

@@ -22,7 +22,7 @@ pub enum Distribution {
 
 impl Distribution {
     /// The distribution of this name; every name that the schema allows is known.
-    fn from_name(name: &str) -> Option<Self> {
+    pub(in crate::control) fn from_name(name: &str) -> Option<Self> {
         [Self::Multicast, Self::Closest, Self::Balanced, Self::Unavailable]
             .into_iter()
             .find(|distribution| distribution.name() == name)

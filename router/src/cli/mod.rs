@@ -275,7 +275,8 @@ mod tests {
         let Some(Command::Reload(reload)) = parse("ringmain reload 17").unwrap().command else { panic!() };
         assert_eq!((reload.pid, reload.pidfile), (Some(17), None));
         for line in ["ringmain check", "ringmain reload", "ringmain reload 1 -P a", "ringmain reload x"] {
-            assert!(usage(line).contains("Usage: ringmain "), "{line}");
+            let text = usage(line);
+            assert!(text.starts_with("ringmain: ") && text.contains("--help"), "{line}: {text}");
         }
     }
 

@@ -8,6 +8,7 @@ mod handle;
 mod management;
 mod open_properties;
 mod registry;
+mod reload;
 pub mod router;
 mod schedule;
 mod shards;

@@ -23,6 +23,7 @@ mod record;
 pub mod reference;
 pub mod schema;
 mod service;
+mod steps;
 mod summary;
 mod text;
 mod typed;
@@ -40,6 +41,7 @@ pub use change::{Change, Difference};
 pub use error::{ConfigError, ConfigErrors};
 pub use json::{Json, Member};
 pub use record::{Record, Value};
+pub use steps::Step;
 pub use typed::{
     AddressConfig, AddressFamily, AddressMatch, AuthServiceConfig, AutoLinkConfig, BindAddress,
     BindingConfig, ConnectorConfig, Container, Direction, Distribution, ExchangeConfig, HttpConfig,

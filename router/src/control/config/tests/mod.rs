@@ -4,6 +4,7 @@ mod broken;
 mod change;
 mod features;
 mod schema;
+mod steps;
 
 use super::{AddressMatch, Config, Distribution, Json, ListenerConfig, RouterMode, StripAnnotations};
 use crate::log::{Level, Levels, Module};

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<ExitCode, String> {
-    let config = match &cli.config {
+    let config = match &cli.router.config {
         Some(path) => Config::load(path).map_err(|errors| errors.to_string())?,
         None => Config::embedded(),
     };
@@ -49,7 +49,7 @@ fn run(cli: &Cli) -> Result<ExitCode, String> {
             .spawn(move || serve(&listener))
             .map_err(|error| format!("can't start a thread: {error}"))?;
     }
-    router::run(&config)
+    router::run(&config, || ())
 }
 
 /// Tells the counts to whoever asks.

@@ -23,28 +23,77 @@ pub struct BufferPool(Rc<RefCell<Kept>>);
 struct Kept {
     small: Vec<Box<[u8]>>,
     large: Vec<Box<[u8]>>,
+    small_usage: Usage,
+    large_usage: Usage,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    allocated: u64,
+    freed: u64,
+}
+
+/// What a pool has done with buffers of one size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolUsage {
+    /// The size of a buffer, in bytes.
+    pub bytes: usize,
+    /// Buffers that were allocated so far.
+    pub allocated: u64,
+    /// Buffers that were freed so far, since enough were kept.
+    pub freed: u64,
+    /// Buffers that are kept now for the next use.
+    pub kept: usize,
+    /// The most that are kept.
+    pub kept_max: usize,
 }
 
 impl BufferPool {
     fn take(&self, large: bool) -> Chunk {
         let mut kept = self.0.borrow_mut();
-        let (list, size) =
-            if large { (&mut kept.large, LARGE_CHUNK_BYTES) } else { (&mut kept.small, SMALL_CHUNK_BYTES) };
-        let bytes = list.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice());
+        let kept = &mut *kept;
+        let (list, usage, size) = if large {
+            (&mut kept.large, &mut kept.large_usage, LARGE_CHUNK_BYTES)
+        } else {
+            (&mut kept.small, &mut kept.small_usage, SMALL_CHUNK_BYTES)
+        };
+        let bytes = list.pop().unwrap_or_else(|| {
+            usage.allocated += 1;
+            vec![0; size].into_boxed_slice()
+        });
         Chunk { bytes, filled: 0 }
+    }
+
+    /// What was done with buffers of each size so far.
+    #[must_use]
+    pub fn usage(&self) -> [PoolUsage; 2] {
+        let kept = self.0.borrow();
+        let usage = |bytes, usage: Usage, list: &Vec<_>, kept_max| PoolUsage {
+            bytes,
+            allocated: usage.allocated,
+            freed: usage.freed,
+            kept: list.len(),
+            kept_max,
+        };
+        [
+            usage(SMALL_CHUNK_BYTES, kept.small_usage, &kept.small, SMALL_CHUNKS_KEPT_MAX),
+            usage(LARGE_CHUNK_BYTES, kept.large_usage, &kept.large, LARGE_CHUNKS_KEPT_MAX),
+        ]
     }
 
     /// Takes a buffer back. Those beyond what is worth keeping are freed.
     pub fn give_back(&self, chunk: Chunk) {
         let mut kept = self.0.borrow_mut();
         let kept = &mut *kept;
-        let (list, most) = if chunk.bytes.len() == LARGE_CHUNK_BYTES {
-            (&mut kept.large, LARGE_CHUNKS_KEPT_MAX)
+        let (list, usage, most) = if chunk.bytes.len() == LARGE_CHUNK_BYTES {
+            (&mut kept.large, &mut kept.large_usage, LARGE_CHUNKS_KEPT_MAX)
         } else {
-            (&mut kept.small, SMALL_CHUNKS_KEPT_MAX)
+            (&mut kept.small, &mut kept.small_usage, SMALL_CHUNKS_KEPT_MAX)
         };
         if list.len() < most {
             list.push(chunk.bytes);
+        } else {
+            usage.freed += 1;
         }
     }
 }

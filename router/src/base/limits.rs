@@ -14,6 +14,8 @@
 //! | sessions of a connection | `maxSessions` of its listener | about 0.5 KiB each |
 //! | connections of a shard | [`CONNECTIONS_MAX`], then they are closed at once | about 3 KiB each with two links |
 //! | hand-offs to another shard | [`HAND_OFFS_MAX`], then they wait as on a connection | 16 MiB a pair of shards |
+//! | management requests | [`REQUESTS_MAX`] on each of two links, of [`REQUEST_BYTES_MAX`] | 32 MiB |
+//! | management replies that wait | [`REPLY_BYTES_MAX`], and the one that goes over it | 16 MiB |
 //! | messages in a shard's mailbox | [`MESSAGES_MAX`], then who sends them tries again | 16 KiB a shard |
 //! | reports of shards to control | [`REPORTS_MAX`], then they go together with the next | 64 KiB beside their names |
 //! | time to a client's open | [`HANDSHAKE_TIMEOUT_DEFAULT`] unless its listener says otherwise | |
@@ -129,6 +131,23 @@ pub const DESCRIPTION_BYTES_MAX: usize = 256;
 /// The shortest idle time-out of a peer that is honoured, in milliseconds. A shorter one is refused: it
 /// would cost a frame each few milliseconds for a connection that has nothing to say.
 pub const PEER_IDLE_TIMEOUT_MS_MIN: u32 = 100;
+
+/// Places of its tables that a shard looks at in one turn for what management asks; the rest waits for the
+/// next turn, which doesn't block meanwhile.
+pub const SURVEY_PLACES_PER_TURN_MAX: usize = 256;
+
+/// The largest management request that is taken.
+pub const REQUEST_BYTES_MAX: u64 = 256 * 1024;
+
+/// Management requests that may be on their way to the agent on each of its links. Others wait in the shard
+/// that they came to.
+pub const REQUESTS_MAX: u32 = 64;
+
+/// Replies that wait for credit or for their socket. Beyond it no further request is looked at.
+pub const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Output of the management agent for its shard beyond which no further reply is begun.
+pub const AGENT_OUTPUT_MAX: usize = 256 * 1024;
 
 const _: () = assert!(SENT_FRAME_MAX as usize <= LARGE_CHUNK_BYTES);
 const _: () = assert!(FRAME_BEFORE_OPEN_MAX as usize <= SMALL_CHUNK_BYTES);

@@ -2,6 +2,7 @@
 
 use super::id::Key;
 use core::marker::PhantomData;
+use core::ops::Range;
 
 /// Entries in places that are used again, each found by a key that is never used again.
 ///
@@ -91,6 +92,22 @@ impl<K: From<Key> + Into<Key> + Copy, T> KeyedSlab<K, T> {
     /// All entries with their keys, in the order of their places.
     pub fn iter(&self) -> impl Iterator<Item = (K, &T)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
+            let index = u32::try_from(index).ok()?;
+            entry.value.as_ref().map(|value| (K::from(Key { index, generation: entry.generation }), value))
+        })
+    }
+
+    /// How many places there are, used or not: [`Self::at_places`] looks at one after the other.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The entries at these places with their keys, in order. Places beyond the last are left out.
+    pub fn at_places(&self, places: Range<usize>) -> impl Iterator<Item = (K, &T)> {
+        let end = places.end.min(self.entries.len());
+        let start = places.start.min(end);
+        (places.start..).zip(&self.entries[start..end]).filter_map(|(index, entry)| {
             let index = u32::try_from(index).ok()?;
             entry.value.as_ref().map(|value| (K::from(Key { index, generation: entry.generation }), value))
         })

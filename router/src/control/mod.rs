@@ -1,11 +1,14 @@
-//! The control thread: configuration, the life of the router, the routing snapshot. Management comes later.
+//! The control thread: configuration, the life of the router, the routing snapshot, management.
 
 pub mod config;
 mod connectors;
+pub mod daemon;
 pub mod endpoints;
 mod handle;
+mod management;
 mod open_properties;
 mod registry;
+mod reload;
 pub mod router;
 mod schedule;
 mod shards;

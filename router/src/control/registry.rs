@@ -7,17 +7,29 @@
 use crate::base::id::ShardId;
 use crate::io::uring::UringDriver;
 use crate::rcu::Publisher;
-use crate::routing::{Consumer, Snapshot};
+use crate::routing::{AddressSettings, Consumer, Snapshot};
 use crate::shard::mailbox::{Change, Mailbox, Message, Report};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+use tokio::sync::oneshot;
 
 /// Reports put into one snapshot at the most.
 const REPORTS_PER_SNAPSHOT_MAX: usize = 256;
 
 /// How soon a full mailbox is tried again, and old snapshots that a shard may still look at.
 const RETRY: Duration = Duration::from_millis(1);
+
+/// A change of the configuration of addresses. It holds for addresses that come into use after it.
+#[derive(Debug)]
+pub(super) struct Reconfigure {
+    /// The pattern that says which addresses.
+    pub(super) pattern: String,
+    /// What applies to them from now on; `None`: nothing of its own any more.
+    pub(super) settings: Option<AddressSettings>,
+    /// Is told when the shards can see it.
+    pub(super) done: oneshot::Sender<()>,
+}
 
 /// What a shard hasn't been told yet.
 #[derive(Default)]
@@ -31,6 +43,7 @@ pub(super) struct Registry {
     snapshot: Snapshot,
     publisher: Publisher<Snapshot>,
     reports: Receiver<Report>,
+    reconfigurations: UnboundedReceiver<Reconfigure>,
     mailboxes: Vec<Mailbox<UringDriver>>,
     untold: Vec<Untold>,
 }
@@ -40,10 +53,11 @@ impl Registry {
         snapshot: Snapshot,
         publisher: Publisher<Snapshot>,
         reports: Receiver<Report>,
+        reconfigurations: UnboundedReceiver<Reconfigure>,
         mailboxes: Vec<Mailbox<UringDriver>>,
     ) -> Self {
         let untold = mailboxes.iter().map(|_| Untold::default()).collect();
-        Self { snapshot, publisher, reports, mailboxes, untold }
+        Self { snapshot, publisher, reports, reconfigurations, mailboxes, untold }
     }
 
     /// Takes reports for ever.
@@ -51,21 +65,28 @@ impl Registry {
         let mut batch = Vec::new();
         loop {
             let settled = self.tell() && self.publisher.reclaim() == 0;
-            let came = if settled {
-                self.reports.recv_many(&mut batch, REPORTS_PER_SNAPSHOT_MAX).await
-            } else {
-                let more = self.reports.recv_many(&mut batch, REPORTS_PER_SNAPSHOT_MAX);
-                match tokio::time::timeout(RETRY, more).await {
-                    Ok(came) => came,
-                    Err(_) => continue,
+            tokio::select! {
+                came = self.reports.recv_many(&mut batch, REPORTS_PER_SNAPSHOT_MAX) => {
+                    if came == 0 {
+                        // Every shard is gone.
+                        return;
+                    }
+                    self.publish(&mut batch);
                 }
-            };
-            if came == 0 {
-                // Every shard is gone.
-                return;
+                Some(change) = self.reconfigurations.recv() => self.reconfigure(change),
+                () = tokio::time::sleep(RETRY), if !settled => {}
             }
-            self.publish(&mut batch);
         }
+    }
+
+    fn reconfigure(&mut self, change: Reconfigure) {
+        match change.settings {
+            Some(settings) => self.snapshot.configure(&change.pattern, settings),
+            None => self.snapshot.unconfigure(&change.pattern),
+        };
+        self.publisher.publish(self.snapshot.clone());
+        // Whoever asked may have stopped waiting.
+        let _gone = change.done.send(());
     }
 
     fn publish(&mut self, batch: &mut Vec<Report>) {

@@ -7,6 +7,7 @@ use super::config::{
     AddressMatch, BindAddress, Config, Distribution, ListenerConfig, Member, Role, StripAnnotations,
 };
 use super::endpoints::Endpoints;
+use super::management::{self, Management};
 use super::open_properties;
 use super::shards::{self, Idling, Shards};
 use super::watchdog;
@@ -40,11 +41,11 @@ const OPEN_FILES_MIN: u64 = 64;
 /// What we offer and ask for in each open (router-protocol reference §1.2).
 pub(super) const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 
-/// Runs the router until it is told to stop.
+/// Runs the router until it is told to stop. `operational` is called once clients can connect.
 ///
 /// # Errors
 /// Why it can't start, or why it had to stop: a sentence for the user.
-pub fn run(config: &Config) -> Result<ExitCode, String> {
+pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, String> {
     raise_file_limit()?;
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
@@ -78,11 +79,21 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
     };
     tokio_uring::builder().uring_builder(&runtime_ring).start(async move {
         let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
-        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling, sockets)?;
+        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
         let endpoints = Endpoints::new(&id, shards.handle());
         start_endpoints(&endpoints, config, &addresses);
+        let management = Management::start(management::Setup {
+            config,
+            router_id: &id,
+            mailboxes: shards.mailboxes(),
+            reconfigure: shards.reconfigure(),
+            endpoints: endpoints.clone(),
+        });
+        let management = tokio_uring::spawn(management.await?.run());
+        // Last of all: whoever can connect finds a router that is ready.
+        shards.listen(sockets);
         for (_, address) in &addresses {
             log!(Module::Server, Level::Notice, "Listening on {address}");
         }
@@ -93,9 +104,11 @@ pub fn run(config: &Config) -> Result<ExitCode, String> {
             cpus.len(),
             std::process::id()
         );
+        operational();
         let ended = supervise(&mut signals, &mut shards, &endpoints).await;
         registry.abort();
         watchdog.abort();
+        management.abort();
         ended
     })
 }

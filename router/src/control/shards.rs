@@ -1,7 +1,7 @@
 //! The threads of the shards: starting them together, and ending them.
 
 use super::handle::ShardsHandle;
-use super::registry::{Registry, shard_name};
+use super::registry::{Reconfigure, Registry, shard_name};
 use crate::base::id::ListenerId;
 use crate::base::limits::REPORTS_MAX;
 use crate::io::driver::Driver as _;
@@ -32,6 +32,7 @@ pub(super) struct Shards {
     ended: Vec<oneshot::Receiver<()>>,
     threads: Vec<JoinHandle<Result<(), String>>>,
     presences: Arc<[Presence]>,
+    reconfigure: reports::UnboundedSender<Reconfigure>,
 }
 
 /// What shards do while there is nothing to do.
@@ -78,20 +79,21 @@ pub(super) fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Starts a shard for each of `cpus`, and returns when they know each other and accept connections.
+/// Starts a shard for each of `cpus`, and returns when they know each other.
 pub(super) fn start(
     snapshot: Snapshot,
     settings: &[ListenerSettings],
     cpus: &[Option<usize>],
     idling: Idling,
-    sockets: Vec<(ListenerId, TcpListener)>,
 ) -> Result<(Shards, Registry), String> {
     let (publisher, seats) = seats(cpus.len(), snapshot.clone());
     let (report, reported) = reports::channel(REPORTS_MAX);
     let (ready, is_ready) = mpsc::channel();
     let (link, linked) = mpsc::channel();
     let presences = seats[0].presences.clone();
-    let mut shards = Shards { mailboxes: Vec::new(), ended: Vec::new(), threads: Vec::new(), presences };
+    let (reconfigure, reconfigurations) = reports::unbounded_channel();
+    let mut shards =
+        Shards { mailboxes: Vec::new(), ended: Vec::new(), threads: Vec::new(), presences, reconfigure };
     let mut introduce = Vec::new();
     for (seat, cpu) in seats.into_iter().zip(cpus) {
         let (introduction, introduced) = mpsc::channel();
@@ -138,11 +140,7 @@ pub(super) fn start(
     if linked.iter().take(cpus.len()).count() < cpus.len() {
         return Err(shards.join().err().unwrap_or_else(|| "a shard ended at once".to_owned()));
     }
-    // One shard accepts for all.
-    for (listener, socket) in sockets {
-        shards.send(0, Message::Listen { listener, socket });
-    }
-    let registry = Registry::new(snapshot, publisher, reported, shards.mailboxes.clone());
+    let registry = Registry::new(snapshot, publisher, reported, reconfigurations, shards.mailboxes.clone());
     Ok((shards, registry))
 }
 
@@ -195,6 +193,23 @@ impl Shards {
     /// What all see of each shard.
     pub(super) fn presences(&self) -> Arc<[Presence]> {
         self.presences.clone()
+    }
+
+    /// Lets connections come. One shard accepts for all.
+    pub(super) fn listen(&self, sockets: Vec<(ListenerId, TcpListener)>) {
+        for (listener, socket) in sockets {
+            self.send(0, Message::Listen { listener, socket });
+        }
+    }
+
+    /// The mailbox of each shard, by its number.
+    pub(super) fn mailboxes(&self) -> Vec<Mailbox<UringDriver>> {
+        self.mailboxes.clone()
+    }
+
+    /// Where changes of the configuration of addresses go.
+    pub(super) fn reconfigure(&self) -> reports::UnboundedSender<Reconfigure> {
+        self.reconfigure.clone()
     }
 
     /// What tasks of the control thread tell the shards by.

@@ -96,6 +96,8 @@ pub struct Connection<D> {
     silent: bool,
     /// Whether the user was told that the connection is closed.
     closed_told: bool,
+    /// Whether the SASL layer was gone through.
+    authenticated: bool,
     /// Whether the peer has had its time: the socket goes now, whatever is still to be sent.
     given_up: bool,
 }
@@ -125,6 +127,7 @@ impl<D: Copy + Default> Connection<D> {
             open_properties: Box::default(),
             silent: false,
             closed_told: false,
+            authenticated: false,
             given_up: false,
         };
         match (side, connection.settings.sasl) {
@@ -148,6 +151,12 @@ impl<D: Copy + Default> Connection<D> {
     #[must_use]
     pub fn is_open_received(&self) -> bool {
         self.open_received
+    }
+
+    /// Whether the peers went through the SASL layer.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.authenticated
     }
 
     /// Whether nothing more will be said: once the output has gone, the socket can be closed.
@@ -302,6 +311,7 @@ impl<D: Copy + Default> Connection<D> {
         match step {
             Ok(SaslStep::Continue(state)) => self.stage = Stage::Sasl(state),
             Ok(SaslStep::Done) => {
+                self.authenticated = true;
                 self.stage = Stage::HeaderAfterSasl;
                 if self.side == Side::Initiator {
                     write::bytes(out, &ProtocolHeader::AMQP.to_bytes());

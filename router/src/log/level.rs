@@ -197,6 +197,24 @@ impl Levels {
     }
 }
 
+impl fmt::Display for Levels {
+    /// In the form that [`Self::parse`] reads: `info+` where all above are meant as well.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::NONE {
+            return f.write_str("none");
+        }
+        if let Some(lowest) = Level::ALL.into_iter().find(|level| Self::from(*level) == *self) {
+            return write!(f, "{lowest}+");
+        }
+        let names = Level::ALL.into_iter().filter(|level| self.contains(*level)).map(Level::name);
+        for (index, name) in names.enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{name}")?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Level, Levels, Module};
@@ -219,6 +237,15 @@ mod tests {
         assert_eq!(Levels::parse("Default"), Ok(None));
         assert_eq!(Levels::parse("debug,verbose"), Err("verbose".to_owned()));
         assert_eq!(Levels::parse(""), Err(String::new()));
+    }
+
+    #[test]
+    fn levels_are_shown_as_they_are_read() {
+        for bits in 0..=Levels::from(Level::Trace).bits() {
+            let levels = Levels::from_bits(bits);
+            assert_eq!(Levels::parse(&levels.to_string()), Ok(Some(levels)), "{levels}");
+        }
+        assert_eq!(Levels::from(Level::Info).to_string(), "info+");
     }
 
     #[test]

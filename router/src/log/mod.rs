@@ -12,6 +12,7 @@
 mod format;
 mod level;
 mod output;
+mod recent;
 mod settings;
 mod writer;
 
@@ -26,9 +27,11 @@ use std::time::Instant;
 
 pub use format::Source;
 pub use level::{Level, Levels, Module};
+pub use recent::RecentLine;
 pub use settings::{Destination, ModuleSettings, Settings};
 
 use format::Record;
+use recent::{Counts, Recent};
 use writer::{Message, Table};
 
 /// Lines that may wait for the writer. With the longest text of each that is 8 MiB.
@@ -82,6 +85,19 @@ pub fn flush(patience: Duration) -> bool {
     LOG.flush(patience)
 }
 
+/// How many lines were logged of a module so far, by level in the order of [`Level::ALL`]. Those that were dropped
+/// for lack of room count, too.
+#[must_use]
+pub fn counts(module: Module) -> [u64; Level::ALL.len()] {
+    LOG.counts.of(module)
+}
+
+/// The lines that were written last, at most `limit` of them (and never more than a thousand), the oldest first.
+#[must_use]
+pub fn recent(limit: usize) -> Vec<RecentLine> {
+    LOG.recent.get().map_or_else(Vec::new, |recent| recent.last(limit))
+}
+
 /// A log. The process has one; tests make their own.
 struct Log {
     /// By [`Module::index`], the bits of [`Levels`].
@@ -91,6 +107,8 @@ struct Log {
     /// One change of the settings at a time.
     changing: Mutex<()>,
     dropped: OnceLock<Arc<AtomicU64>>,
+    recent: OnceLock<Arc<Recent>>,
+    counts: Counts,
 }
 
 impl Log {
@@ -100,6 +118,8 @@ impl Log {
             queue: OnceLock::new(),
             changing: Mutex::new(()),
             dropped: OnceLock::new(),
+            recent: OnceLock::new(),
+            counts: Counts::new(),
         }
     }
 
@@ -110,6 +130,7 @@ impl Log {
     }
 
     fn write(&self, record: Record) {
+        self.counts.count(record.module, record.level);
         let Some(queue) = self.queue.get() else {
             if let Ok(mut table) = Table::open(&Settings::default()) {
                 table.write(&record, &mut String::new());
@@ -137,9 +158,10 @@ impl Log {
             None => {
                 let (sender, receiver) = sync_channel(QUEUE_LINES_MAX);
                 let dropped = Arc::clone(self.dropped.get_or_init(Arc::default));
+                let recent = Arc::clone(self.recent.get_or_init(Arc::default));
                 std::thread::Builder::new()
                     .name("log".to_owned())
-                    .spawn(move || writer::run(table, &receiver, &dropped))?;
+                    .spawn(move || writer::run(table, &receiver, &dropped, &recent))?;
                 self.queue.set(sender).expect("only this function sets it, one caller at a time");
             }
         }

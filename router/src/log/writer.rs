@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use super::format::{Record, Source};
 use super::level::{Level, Module};
 use super::output::Output;
+use super::recent::Recent;
 use super::settings::{Destination, Settings};
 
 /// What the other threads send to the writer.
@@ -72,11 +73,15 @@ impl Table {
 }
 
 /// The writer's loop; it ends when nobody can send any more. `dropped` counts what didn't fit the queue.
-pub(super) fn run(mut table: Table, queue: &Receiver<Message>, dropped: &AtomicU64) {
+/// Lines are kept in `recent`.
+pub(super) fn run(mut table: Table, queue: &Receiver<Message>, dropped: &AtomicU64, recent: &Recent) {
     let mut line = String::new();
     while let Ok(message) = queue.recv() {
         match message {
-            Message::Record(record) => table.write(&record, &mut line),
+            Message::Record(record) => {
+                table.write(&record, &mut line);
+                recent.keep(record);
+            }
             Message::Table(new) => table = new,
             Message::Flush(done) => {
                 report_dropped(&mut table, dropped, &mut line);

@@ -10,5 +10,5 @@ pub mod snapshot;
 pub mod table;
 
 pub use address::{Address, Class, PHASE_MAX};
-pub use snapshot::{AddressSettings, Consumer, Snapshot, Treatment};
-pub use table::{AddressTable, LocalAddress, Remote, Use};
+pub use snapshot::{AddressSettings, Consumer, MANAGEMENT_NODE, Snapshot, Treatment};
+pub use table::{AddressCounters, AddressTable, LocalAddress, Remote, Use};

@@ -56,6 +56,12 @@ impl<V> PatternTree<V> {
         node.value.replace(value)
     }
 
+    /// Takes a pattern out; returns the value that it had.
+    pub fn remove(&mut self, pattern: &str) -> Option<V> {
+        let tokens: Vec<&str> = tokens(pattern).collect();
+        self.root.remove(&tokens)
+    }
+
     /// The value of the best match for `address`.
     #[must_use]
     pub fn find(&self, address: &str) -> Option<&V> {
@@ -82,6 +88,36 @@ impl<V> Node<V> {
             return hash.value.as_ref();
         }
         (0..=tokens.len()).find_map(|skipped| hash.find(&tokens[skipped..]))
+    }
+
+    /// The depth of the recursion is that of the pattern, which the operator wrote. Nodes that lead nowhere any
+    /// more go with it.
+    fn remove(&mut self, tokens: &[&str]) -> Option<V> {
+        let Some((token, rest)) = tokens.split_first() else { return self.value.take() };
+        match *token {
+            "*" => {
+                let removed = self.star.as_mut()?.remove(rest);
+                self.star.take_if(|node| node.is_empty());
+                removed
+            }
+            "#" => {
+                let removed = self.hash.as_mut()?.remove(rest);
+                self.hash.take_if(|node| node.is_empty());
+                removed
+            }
+            word => {
+                let node = self.words.get_mut(word)?;
+                let removed = node.remove(rest);
+                if node.is_empty() {
+                    self.words.remove(word);
+                }
+                removed
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_leaf() && self.value.is_none()
     }
 
     fn is_leaf(&self) -> bool {
@@ -115,6 +151,26 @@ mod tests {
         assert_eq!(best(&["#"], ""), Some("#"));
         assert_eq!(best(&["a.b"], "/a/b"), Some("a.b"));
         assert_eq!(best(&["a.#.m.#.z"], "a.b.m.m.c.z"), Some("a.#.m.#.z"));
+    }
+
+    #[test]
+    fn what_was_removed_matches_no_more_and_leaves_the_others() {
+        let mut tree = PatternTree::default();
+        let patterns = ["a.*.c", "a.*", "a.#", "a.b.c", "#"];
+        for pattern in patterns {
+            tree.insert(pattern, pattern);
+        }
+        assert_eq!(tree.remove("a.b"), None);
+        assert_eq!(tree.remove("x.y.z"), None);
+        assert_eq!(tree.remove("a/b/c"), Some("a.b.c"), "separators are the same");
+        assert_eq!(tree.find("a.b.c"), Some(&"a.*.c"));
+        assert_eq!(tree.remove("a.*"), Some("a.*"));
+        assert_eq!(tree.remove("a.*"), None);
+        assert_eq!(tree.find("a.b"), Some(&"a.#"));
+        for pattern in ["a.*.c", "a.#", "#"] {
+            assert_eq!(tree.remove(pattern), Some(pattern));
+        }
+        assert!(tree.root.is_empty());
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub enum Treatment {
     Unavailable,
 }
 
+/// The text of the address of a router's management node (router-protocol reference §10.1). No configuration applies
+/// to it.
+pub const MANAGEMENT_NODE: &str = "$management";
+
 /// What the configuration says of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressSettings {
@@ -89,6 +93,11 @@ impl Snapshot {
         Arc::make_mut(&mut self.patterns).insert(pattern, settings)
     }
 
+    /// Takes the configuration of the addresses that match `pattern` back. Returns what it said.
+    pub fn unconfigure(&mut self, pattern: &str) -> Option<AddressSettings> {
+        Arc::make_mut(&mut self.patterns).remove(pattern)
+    }
+
     /// The phase to which clients send to `address`. While no address is configured to be sent to in another
     /// phase than 0, this looks nothing up.
     #[must_use]
@@ -100,6 +109,9 @@ impl Snapshot {
     #[must_use]
     pub fn settings(&self, address: Address<'_>) -> AddressSettings {
         match address.class {
+            Class::Mobile | Class::Local if address.text == MANAGEMENT_NODE => {
+                AddressSettings::of(Treatment::Closest)
+            }
             Class::Mobile | Class::Phase(_) => self
                 .patterns
                 .find(address.text)

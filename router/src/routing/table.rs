@@ -4,6 +4,7 @@ use super::address::Address;
 use super::snapshot::{AddressSettings, Snapshot};
 use crate::base::id::{AddressKey, LinkKey, ShardId};
 use crate::base::slab::KeyedSlab;
+use core::ops::Range;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -26,6 +27,27 @@ pub struct LocalAddress {
     pub senders: Vec<LinkKey>,
     /// Where the next round of choosing a receiver begins.
     pub turn: usize,
+    /// How many of the receivers are the router's own, in this process.
+    pub in_process: u32,
+    /// What became of deliveries to it.
+    pub counters: AddressCounters,
+}
+
+/// What is counted of an address, since it came into use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AddressCounters {
+    /// Deliveries to it that came from outside.
+    pub ingress: u64,
+    /// Deliveries (each copy counted) for receivers outside.
+    pub egress: u64,
+    /// Deliveries for a receiver in this process.
+    pub to_container: u64,
+    /// Deliveries that came from this process.
+    pub from_container: u64,
+    /// Those of `ingress` that came from a broker.
+    pub ingress_route_container: u64,
+    /// Deliveries that left for a broker.
+    pub egress_route_container: u64,
 }
 
 impl LocalAddress {
@@ -143,9 +165,22 @@ impl AddressTable {
             wants_remotes: false,
             senders: Vec::new(),
             turn: 0,
+            in_process: 0,
+            counters: AddressCounters::default(),
         });
         self.by_name.insert(name, key);
         key
+    }
+
+    /// How many places there are, used or not: [`Self::at_places`] looks at one after the other.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.addresses.places()
+    }
+
+    /// The addresses in use at these places.
+    pub fn at_places(&self, places: Range<usize>) -> impl Iterator<Item = &LocalAddress> {
+        self.addresses.at_places(places).map(|(_, address)| address)
     }
 
     /// An address in use.

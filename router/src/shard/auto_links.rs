@@ -361,6 +361,8 @@ impl Core {
             ));
         };
         slot.links += 1;
+        let party = slot.party;
+        self.outside_links += usize::from(party.is_outside());
         let id = self.next_link_id;
         self.next_link_id += self.id_step;
         let link_key = self.links.insert(RouterLink {
@@ -371,6 +373,7 @@ impl Core {
             address: None,
             capacity: 0,
             remote: false,
+            party,
             auto_link: Some(key),
             place: 0,
             max_message_size: 0,

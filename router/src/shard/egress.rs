@@ -10,12 +10,18 @@ use super::links::{LinkCounters, RouterLink};
 use super::outcome::failed;
 use super::payload::Piece;
 use super::queue::{Active, Egress, Item, Settle};
-use super::{Core, DeliveryRef, Peer, Source};
+use super::{Core, DeliveryRef, Party, Peer, Source};
 use crate::base::id::{ConnectionKey, LinkKey, Serial};
 use crate::base::limits::{OUTPUT_BACKLOG_MAX, PUMP_BYTES_MAX, UNSETTLED_PER_LINK_MAX};
+use crate::base::time::Instant;
 use crate::engine::{Credit, Fault, NewDelivery, Unsettled};
 use ringmain_codec::{Condition, DeliveryState, Rejected};
 use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long a delivery waits here before it counts as delayed, and as delayed for long (router-protocol reference
+/// §8.13).
+const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 
 /// What became of an attempt to send what waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,6 +90,7 @@ impl Core {
         let charge = outgoing.source.settled.then(|| self.charge(&outgoing));
         Item {
             sequence,
+            since: self.now,
             outgoing,
             pieces: VecDeque::new(),
             bytes: payload.len() as u64,
@@ -104,7 +111,12 @@ impl Core {
         let (connection, link_ref) = (link.connection, link.link);
         let source = outgoing.source;
         link.counters.deliveries += 1;
-        self.counters.egress += 1;
+        self.counters[link.party as usize].egress += 1;
+        if link.party == Party::Container
+            && let Some(address) = link.address.and_then(|address| self.addresses.get_mut(address))
+        {
+            address.counters.egress_route_container += 1;
+        }
         let egress = link.egress_mut()?;
         egress.progress = now;
         egress.congested = false;
@@ -124,6 +136,7 @@ impl Core {
             None => Peer::Delivery(source.delivery),
         };
         let slot = self.connections.get_mut(connection)?;
+        slot.last_delivery = now;
         let new = NewDelivery { message_format: source.message_format, settled, tag, data };
         let delivery_id = slot.engine.begin_delivery(link_ref, credit, new)?;
         match outgoing.fan_out {
@@ -219,6 +232,16 @@ impl Core {
         egress.push(item);
         self.watch(target);
         self.block(target);
+    }
+
+    /// Counts a delivery that has waited here for long.
+    fn count_delay(&mut self, key: LinkKey, since: Instant) {
+        let waited = self.now.since(since);
+        let Some(place) = DELAYS.iter().rposition(|limit| waited >= *limit) else { return };
+        self.delayed[place] += 1;
+        if let Some(link) = self.links.get_mut(key) {
+            link.counters.delayed[place] += 1;
+        }
     }
 
     /// Puts a link into its connection's list of those that wait, unless it only lacks its receiver's
@@ -326,6 +349,7 @@ impl Core {
                 return if slot.engine.has_credit(link_ref) { Pumped::Blocked } else { Pumped::Dry };
             };
             let Some(item) = egress.pop() else { return Pumped::Dry };
+            self.count_delay(key, item.since);
             let Some((delivery_id, unsettled)) = self.begin(key, &item.outgoing, credit) else {
                 self.end_item(item);
                 return Pumped::Dry;

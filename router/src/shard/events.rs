@@ -1,7 +1,7 @@
 //! What the engine reports, and who deals with it.
 
 use super::mailbox::DialledEvent;
-use super::slots::Slot;
+use super::slots::{Origin, Slot};
 use super::{Core, failover};
 use crate::base::id::{Channel, ConnectionKey, LinkKey};
 use crate::engine::{Cause, Event, Fault};
@@ -53,9 +53,11 @@ impl Core {
         let Some(slot) = self.connections.get_mut(key) else { return };
         slot.container = open.container_id.into();
         slot.engine.send_open(&mut slot.out);
-        if slot.is_neighbour() {
+        if slot.is_internal() {
             return;
         }
+        slot.opened_at = self.now;
+        slot.properties = open.properties.map_or_else(Box::default, |properties| properties.encoded().into());
         log!(
             Module::RouterCore,
             Level::Info,
@@ -160,6 +162,7 @@ impl Core {
         self.forget_auto_links_of(key);
         if let Some(slot) = self.connections.get(key)
             && slot.engine.is_open_received()
+            && !slot.is_internal()
         {
             log!(Module::RouterCore, Level::Info, "[C{}] Connection Closed", slot.id);
         }
@@ -173,6 +176,11 @@ impl Core {
         slot.engine.peer_ended(now);
         self.mark_dirty(key);
         let Some(slot) = self.connections.get(key).filter(|slot| !slot.over) else { return };
+        if slot.origin == Origin::Agent {
+            // With it goes the management node; the control thread says why.
+            self.connection_lost(key, &Cause::Peer(None));
+            return;
+        }
         // A socket that closes without an open is a port probe or a client that changed its mind.
         // Of one that we dialled, who dialled it tells.
         if slot.engine.is_open_received() && slot.listener.dialled.is_none() {
@@ -206,6 +214,22 @@ impl Core {
         slot.out.clear();
         slot.engine.send_close(Some(&fault), now, &mut slot.out);
         self.connection_lost(key, &Cause::Ours(fault));
+    }
+
+    /// Closes a connection because management says so. Tells whether it was there.
+    pub(super) fn close_for_management(&mut self, key: ConnectionKey) -> bool {
+        let now = self.now;
+        let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.is_internal() && !slot.over)
+        else {
+            return false;
+        };
+        let fault =
+            Fault::new(Condition::CONNECTION_FORCED, "Connection forced-closed by management request");
+        log!(Module::RouterCore, Level::Info, "[C{}] Connection closed by a management request", slot.id);
+        slot.engine.send_close(Some(&fault), now, &mut slot.out);
+        self.connection_lost(key, &Cause::Ours(fault));
+        self.mark_dirty(key);
+        true
     }
 
     /// Closes all connections because the router stops.

@@ -11,8 +11,7 @@ use super::links::{Direction, RouterLink};
 use super::neighbours::RECEIVER_CAPACITY;
 use super::payload::HeldFor;
 use super::queue::Egress;
-use super::slots::Slot;
-use super::{Core, DeliveryRef, Peer, Source};
+use super::{Core, DeliveryRef, Party, Peer, Source};
 use crate::base::id::{AddressKey, ConnectionKey, FanOutKey, LinkKey};
 use crate::base::limits::MESSAGE_FRONT_BYTES_MAX;
 use crate::engine::{Arrived, Fault};
@@ -59,19 +58,21 @@ impl Core {
     pub(super) fn transfer(&mut self, connection: ConnectionKey, arrived: &Arrived<'_>) {
         let Some(key) = arrived.user.map(LinkKey) else { return };
         let Some(link) = self.links.get_mut(key) else { return };
-        let address = link.address;
+        let (address, party) = (link.address, link.party);
         let Direction::In(ingress) = &mut link.direction else { return };
         let source = Source {
             delivery: DeliveryRef { connection, link: arrived.link, key, delivery_id: arrived.delivery_id },
+            party,
             settled: arrived.settled,
             message_format: arrived.message_format,
         };
         let next = if arrived.first {
             link.counters.deliveries += 1;
-            self.counters.ingress += 1;
+            let counters = &mut self.counters[party as usize];
+            counters.ingress += 1;
             if arrived.settled {
                 link.counters.presettled += 1;
-                self.counters.presettled += 1;
+                counters.presettled += 1;
             }
             if arrived.aborted { None } else { self.route(source, address, arrived.payload, arrived.more) }
         } else {
@@ -278,13 +279,21 @@ impl Core {
             return self.undeliverable(&source, more);
         };
         // What comes from another shard stays here: that shard has seen to the others.
-        let here_only = !address.remotes.is_empty()
-            && self.connections.get(source.delivery.connection).is_some_and(Slot::is_neighbour);
+        let here_only = source.party == Party::Shard;
         let remotes = if here_only { &[][..] } else { address.remotes.as_slice() };
         let here = address.receivers.len();
         let candidates = here + remotes.len();
         let candidate =
             |place: usize| if place < here { address.receivers[place] } else { remotes[place - here].link };
+        match source.party {
+            Party::Client => address.counters.ingress += 1,
+            Party::Container => {
+                address.counters.ingress += 1;
+                address.counters.ingress_route_container += 1;
+            }
+            Party::Agent => address.counters.from_container += 1,
+            Party::Shard => {}
+        }
         let priority = address.settings.priority.unwrap_or(found.priority);
         let chosen = match address.settings.treatment {
             Treatment::Balanced => {
@@ -299,13 +308,22 @@ impl Core {
                 closest(std::iter::repeat_n(1, here).chain(weights), &mut address.turn)
             }
             Treatment::Multicast if candidates > 1 => {
+                address.counters.egress += here as u64;
                 let receivers: SmallVec<[LinkKey; 8]> = (0..candidates).map(candidate).collect();
                 return self.send_copies(source, &receivers, priority, found, payload, more);
             }
             Treatment::Multicast => (candidates == 1).then_some(0),
             Treatment::Unavailable => None,
         };
-        let Some(target) = chosen.map(candidate) else { return self.undeliverable(&source, more) };
+        let Some(chosen) = chosen else { return self.undeliverable(&source, more) };
+        let target = candidate(chosen);
+        if chosen >= here {
+            // Counted by the shard that it goes to.
+        } else if address.in_process > 0 {
+            address.counters.to_container += 1;
+        } else {
+            address.counters.egress += 1;
+        }
         let outgoing = Outgoing { source, fan_out: None, priority };
         let sequence = self.send_stripped(target, outgoing, found, payload, more);
         if !more {
@@ -401,7 +419,7 @@ impl Core {
     /// Counts a settled delivery that was dropped, with its sender's link and the receiver's that it was
     /// for.
     pub(super) fn count_drop(&mut self, source: &Source, target: Option<LinkKey>) {
-        self.counters.dropped_presettled += 1;
+        self.counters[source.party as usize].dropped_presettled += 1;
         for key in [Some(source.delivery.key), target].into_iter().flatten() {
             if let Some(link) = self.links.get_mut(key) {
                 link.counters.dropped_presettled += 1;

@@ -3,13 +3,13 @@
 use super::forward::Current;
 use super::queue::Egress;
 use super::slots::Slot;
-use super::{Core, Peer};
+use super::{Core, Party, Peer};
 use crate::base::id::{AddressKey, AutoLinkKey, Channel, ConnectionKey, LinkKey, Serial};
 use crate::base::limits::LINKS_PER_CONNECTION_MAX;
 use crate::engine::{Attachment, Cause, Fault, LinkRef, Unsettled};
 use crate::log;
 use crate::log::{Level, Module};
-use crate::routing::{Address, AddressSettings, Class, PHASE_MAX, Treatment, Use};
+use crate::routing::{Address, AddressSettings, Class, MANAGEMENT_NODE, PHASE_MAX, Treatment, Use};
 use ringmain_codec::{Attach, Condition, Role, Source, Symbols, Target, TargetNode};
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub struct RouterLink {
     pub address: Option<AddressKey>,
     /// Whether it leads to another shard's receivers.
     pub remote: bool,
+    /// Who is at its other end.
+    pub party: Party,
     /// The auto-link that it was attached for.
     pub auto_link: Option<AutoLinkKey>,
     /// Its place among the address's receivers or senders.
@@ -87,6 +89,8 @@ pub struct LinkCounters {
     pub released: u64,
     /// By outcome.
     pub modified: u64,
+    /// Those that waited here for more than a second, and those for more than ten.
+    pub delayed: [u64; 2],
 }
 
 impl RouterLink {
@@ -257,6 +261,12 @@ impl Core {
             Class::Router | Class::Edge | Class::Area => return Err(no_route),
             Class::Mobile | Class::Phase(_) | Class::Local | Class::Topological => {}
         }
+        if self.agent != Some(key) && Address::parse(text, &self.router_id).text == MANAGEMENT_NODE {
+            return Err(Fault::new(
+                Condition::NOT_ALLOWED,
+                "the router itself receives from its management node",
+            ));
+        }
         // A waypoint takes what is in the phase before the one that it sends to.
         let waypoint = waypoint(&source.capabilities).map(|phase| phase - 1);
         let address = self.use_address(text, |settings| waypoint.unwrap_or(settings.egress_phase))?;
@@ -267,7 +277,8 @@ impl Core {
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size: 0,
         };
-        let direction = Direction::Out(Egress::new(attach.snd_settle_mode));
+        let egress = Egress { progress: self.now, ..Egress::new(attach.snd_settle_mode) };
+        let direction = Direction::Out(egress);
         let Some(link_key) = self.add_link(key, link, attach, Some(address), direction, attachment) else {
             return Ok(());
         };
@@ -286,6 +297,9 @@ impl Core {
             used.receivers.push(key);
             first = place == 0;
             if let Some(link) = self.links.get_mut(key) {
+                if link.party == Party::Agent {
+                    used.in_process += 1;
+                }
                 link.place = place;
             }
             self.report_receivers(address);
@@ -307,12 +321,6 @@ impl Core {
     ) -> Result<AddressKey, Fault> {
         let snapshot = self.routes.load();
         let address = Address::parse(text, &snapshot.router_id);
-        if address.text == "$management" {
-            return Err(Fault::new(
-                Condition::NOT_IMPLEMENTED,
-                "this version of the router has no management node yet",
-            ));
-        }
         let settings = snapshot.settings(address);
         if settings.treatment == Treatment::Unavailable {
             return Err(Fault::new(Condition::NOT_FOUND, "Node not found"));
@@ -340,6 +348,8 @@ impl Core {
             return None;
         }
         slot.links += 1;
+        let party = slot.party;
+        self.outside_links += usize::from(party.is_outside());
         let id = self.next_link_id;
         self.next_link_id += self.id_step;
         let link_key = self.links.insert(RouterLink {
@@ -348,6 +358,7 @@ impl Core {
             link,
             address,
             remote: false,
+            party,
             auto_link: None,
             place: 0,
             max_message_size: attach.max_message_size.unwrap_or(0),
@@ -356,7 +367,7 @@ impl Core {
             counters: LinkCounters::default(),
         });
         slot.engine.set_user(link, Some(link_key.into()));
-        if slot.is_neighbour() {
+        if slot.is_internal() {
             return Some(link_key);
         }
         log!(
@@ -426,6 +437,7 @@ impl Core {
         cause: &Cause<'_>,
     ) {
         let Some(mut link) = self.links.remove(key) else { return };
+        self.outside_links -= usize::from(link.party.is_outside());
         if let Some(slot) = self.connections.get_mut(link.connection) {
             slot.links = slot.links.saturating_sub(1);
         }
@@ -453,6 +465,11 @@ impl Core {
                 Direction::Out(_) => Use::Receiver,
             };
             if role == Use::Receiver {
+                if link.party == Party::Agent
+                    && let Some(used) = self.addresses.get_mut(address)
+                {
+                    used.in_process -= 1;
+                }
                 self.report_receiver_gone(address);
             }
             let moved = self.addresses.remove_link(address, key, role, link.place);
@@ -479,7 +496,7 @@ impl Core {
     }
 
     fn log_link_lost(&self, link: &RouterLink, cause: &Cause<'_>) {
-        let Some(slot) = self.connections.get(link.connection).filter(|slot| !slot.is_neighbour()) else {
+        let Some(slot) = self.connections.get(link.connection).filter(|slot| !slot.is_internal()) else {
             return;
         };
         let LinkCounters {
@@ -490,6 +507,7 @@ impl Core {
             rejected,
             released,
             modified,
+            delayed: _,
         } = link.counters;
         log!(
             Module::RouterCore,

@@ -2,6 +2,7 @@
 
 use super::auto_links::AutoLink;
 use super::slots::ListenerSettings;
+use super::survey::Survey;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::MESSAGES_MAX;
 use crate::io::driver::{Driver, Wake};
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use tokio::sync::mpsc::Sender;
+use tokio::sync::oneshot;
 
 /// What another thread tells a shard.
 pub enum Message<D: Driver> {
@@ -33,6 +35,17 @@ pub enum Message<D: Driver> {
         socket: D::Socket,
         /// The address of the peer.
         peer: SocketAddr,
+    },
+    /// The management agent's connection.
+    Agent(D::Socket),
+    /// Tell management of yourself.
+    Survey(Survey),
+    /// Close this client's connection.
+    Close {
+        /// The connection.
+        connection: ConnectionKey,
+        /// Is told whether it was there.
+        reply: oneshot::Sender<bool>,
     },
     /// Another listener, whose connections may be handed here from now on.
     AddListener {

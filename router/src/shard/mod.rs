@@ -25,6 +25,7 @@
 //! | `share` | what each connection may have of a turn |
 //! | `seat` | its place among the other shards |
 //! | `neighbours` | the other shards: hand-off, links to their receivers |
+//! | `survey` | what it tells management of itself |
 //! | `mailbox` | messages from and to other threads |
 
 pub mod activity;
@@ -47,6 +48,7 @@ mod queue;
 pub mod seat;
 pub mod share;
 pub mod slots;
+pub mod survey;
 pub mod turn;
 
 use crate::base::buffer::BufferPool;
@@ -66,6 +68,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use survey::OngoingSurvey;
 
 /// What is kept with an unsettled delivery: where its other end is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,18 +97,49 @@ pub struct DeliveryRef {
     pub delivery_id: Serial,
 }
 
+/// Who is at the other end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Party {
+    /// A client.
+    #[default]
+    Client,
+    /// A broker or the like (role `route-container`).
+    Container,
+    /// Another shard of this router.
+    Shard,
+    /// This router's management agent.
+    Agent,
+}
+
+impl Party {
+    /// Every kind of party.
+    pub const ALL: [Self; 4] = [Self::Client, Self::Container, Self::Shard, Self::Agent];
+
+    /// Whether it isn't the router itself: what it does is counted and logged.
+    #[inline]
+    #[must_use]
+    pub const fn is_outside(self) -> bool {
+        match self {
+            Self::Client | Self::Container => true,
+            Self::Shard | Self::Agent => false,
+        }
+    }
+}
+
 /// Where a delivery came from, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The delivery on its incoming link.
     pub delivery: DeliveryRef,
+    /// Who sent it.
+    pub party: Party,
     /// Whether its sender has settled it: nobody wants its outcome.
     pub settled: bool,
     /// Its message-format.
     pub message_format: u32,
 }
 
-/// What a shard counts. Plain numbers: only its own thread touches them.
+/// What a shard counts for one kind of [`Party`]. Plain numbers: only its own thread touches them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShardCounters {
     /// Deliveries that came.
@@ -187,7 +221,15 @@ pub struct Core {
     next_connection_id: u64,
     next_link_id: u64,
     id_step: u64,
-    counters: ShardCounters,
+    /// By [`Party`]: of the sender, or where it is about what went, of the receiver.
+    counters: [ShardCounters; Party::ALL.len()],
+    /// The connection of the management agent, on the shard that has it.
+    agent: Option<ConnectionKey>,
+    /// Links with the outside.
+    outside_links: usize,
+    /// Deliveries that waited here for more than a second, and those for more than ten.
+    delayed: [u64; 2],
+    surveys: VecDeque<OngoingSurvey>,
 }
 
 impl Core {
@@ -221,7 +263,11 @@ impl Core {
             next_connection_id: first_id,
             next_link_id: first_id,
             id_step: shards as u64,
-            counters: ShardCounters::default(),
+            counters: [ShardCounters::default(); Party::ALL.len()],
+            agent: None,
+            outside_links: 0,
+            delayed: [0; 2],
+            surveys: VecDeque::new(),
         }
     }
 
@@ -256,9 +302,10 @@ impl Core {
         }
     }
 
-    /// What the shard has counted so far.
+    /// What the shard has counted so far of deliveries that such a party sent or, where it is about what
+    /// went, received.
     #[must_use]
-    pub fn counters(&self) -> ShardCounters {
-        self.counters
+    pub fn counters(&self, party: Party) -> ShardCounters {
+        self.counters[party as usize]
     }
 }

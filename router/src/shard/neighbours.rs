@@ -15,7 +15,7 @@ use super::mailbox::{Change, Report};
 use super::queue::Egress;
 use super::seat::{HandOff, Rings};
 use super::slots::{ConnectionRole, ListenerSettings, SharedSettings};
-use super::{Core, slots};
+use super::{Core, Party, slots};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey, ShardId};
 use crate::base::limits::{
     CHUNKS_PER_SEND_MAX, HAND_OFF_BYTES_PER_TURN_MAX, HAND_OFFS_PER_TURN_MAX, SENT_FRAME_MAX,
@@ -258,6 +258,7 @@ impl Core {
             link,
             address: Some(address_key),
             remote: true,
+            party: Party::Shard,
             auto_link: None,
             place: 0,
             max_message_size: 0,

@@ -212,7 +212,8 @@ impl Core {
         let Some(link) = self.links.get_mut(source.key) else { return };
         if settled {
             link.counters.count(state);
-            self.counters.count(state);
+            let party = link.party;
+            self.counters[party as usize].count(state);
         }
         let Some(slot) = self.connections.get_mut(source.connection) else { return };
         if settled && let Some(peer) = slot.engine.incoming_mut(source.link.channel, source.delivery_id) {

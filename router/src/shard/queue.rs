@@ -11,6 +11,8 @@ use std::rc::Rc;
 /// A delivery that waits, or of which not all has gone.
 pub(super) struct Item {
     pub(super) sequence: u64,
+    /// When it came here.
+    pub(super) since: Instant,
     pub(super) outgoing: Outgoing,
     pub(super) pieces: VecDeque<Piece>,
     /// All of it that has come so far, gone or not.
@@ -89,6 +91,12 @@ impl Egress {
     /// Deliveries that wait for the receiver, as a flow tells them.
     pub fn available(&self) -> u32 {
         self.waiting + u32::from(self.active.is_some())
+    }
+
+    /// Deliveries that came before `limit` and still wait.
+    pub(super) fn waiting_since(&self, limit: Instant) -> usize {
+        // Each lane is in the order in which its deliveries came.
+        self.lanes.iter().map(|(_, lane)| lane.partition_point(|item| item.since < limit)).sum()
     }
 
     /// The payload of all that waits or is half sent.

@@ -2,7 +2,7 @@
 
 use super::mailbox::DialledEvent;
 use super::share::Share;
-use super::{Core, Peer};
+use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
@@ -93,6 +93,8 @@ pub struct Slot {
     pub listener: Rc<ListenerSettings>,
     /// Where it comes from.
     pub origin: Origin,
+    /// Who is at its other end.
+    pub party: Party,
     /// Who dialled it, and waits to hear what becomes of it.
     pub dialler: Option<Sender<DialledEvent>>,
     /// The peer's container-id.
@@ -125,6 +127,12 @@ pub struct Slot {
     pub closing: bool,
     /// The report that its output waits for.
     pub held_for: Option<u64>,
+    /// When the peer's open came.
+    pub opened_at: Instant,
+    /// When a delivery last came or went; the driver's zero: none has.
+    pub last_delivery: Instant,
+    /// The properties of the peer's open, encoded; empty: it has none.
+    pub properties: Box<[u8]>,
 }
 
 /// Where a connection comes from.
@@ -136,9 +144,17 @@ pub enum Origin {
     Connector(SocketAddr),
     /// Another shard of this router.
     Neighbour(ShardId),
+    /// This router's management agent.
+    Agent,
 }
 
 impl Slot {
+    /// Whether both of its ends are the router's own: nobody outside is told of it.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        !self.party.is_outside()
+    }
+
     /// Whether it leads to another shard.
     #[inline]
     #[must_use]
@@ -152,7 +168,7 @@ impl Slot {
         match self.origin {
             Origin::Client(_) => "in",
             Origin::Connector(_) => "out",
-            Origin::Neighbour(_) => "internal",
+            Origin::Neighbour(_) | Origin::Agent => "internal",
         }
     }
 
@@ -160,7 +176,7 @@ impl Slot {
     #[must_use]
     pub(super) fn from_or_to(&self) -> &'static str {
         match self.origin {
-            Origin::Client(_) | Origin::Neighbour(_) => "from",
+            Origin::Client(_) | Origin::Neighbour(_) | Origin::Agent => "from",
             Origin::Connector(_) => "to",
         }
     }
@@ -185,6 +201,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Client(address) | Self::Connector(address) => fmt::Display::fmt(address, f),
             Self::Neighbour(shard) => write!(f, "shard-{}", shard.0),
+            Self::Agent => f.write_str("agent"),
         }
     }
 }
@@ -216,6 +233,12 @@ impl Core {
         settings: &SharedSettings,
         side: Side,
     ) -> ConnectionKey {
+        let party = match (origin, settings.listener.role) {
+            (Origin::Neighbour(_), _) => Party::Shard,
+            (Origin::Agent, _) => Party::Agent,
+            (Origin::Client(_) | Origin::Connector(_), ConnectionRole::Normal) => Party::Client,
+            (Origin::Client(_) | Origin::Connector(_), ConnectionRole::RouteContainer) => Party::Container,
+        };
         let id = self.next_connection_id;
         self.next_connection_id += self.id_step;
         let mut out = Output::new(self.pool.clone());
@@ -228,6 +251,7 @@ impl Core {
             partial: Vec::new(),
             listener: settings.listener.clone(),
             origin,
+            party,
             dialler: None,
             container: Box::default(),
             sending: false,
@@ -244,6 +268,9 @@ impl Core {
             over: false,
             closing: false,
             held_for: None,
+            opened_at: self.now,
+            last_delivery: Instant::default(),
+            properties: Box::default(),
         });
         self.mark_dirty(key);
         key
@@ -299,9 +326,20 @@ impl Core {
 
     /// Takes what the peer of a connection sent.
     pub(super) fn recv(&mut self, key: ConnectionKey, bytes: &[u8]) {
-        let now = self.now;
         let Some(slot) = self.connections.get_mut(key) else { return };
-        slot.engine.heard(now);
+        slot.engine.heard(self.now);
+        let party = slot.party as usize;
+        let before = self.counters[party].ingress;
+        self.recv_bytes(key, bytes);
+        if self.counters[party].ingress != before
+            && let Some(slot) = self.connections.get_mut(key)
+        {
+            slot.last_delivery = self.now;
+        }
+    }
+
+    fn recv_bytes(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        let Some(slot) = self.connections.get_mut(key) else { return };
         let mut rest = bytes;
         if !slot.partial.is_empty() {
             let mut unit = std::mem::take(&mut slot.partial);

@@ -168,7 +168,9 @@ impl<D: Driver> Shard<D> {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.shutdown.is_some_and(|deadline| {
-            self.core.connections.len() == self.neighbours.len() || self.core.now >= deadline
+            // Nobody waits for the router's own connections.
+            let internal = self.neighbours.len() + usize::from(self.core.agent.is_some());
+            self.core.connections.len() == internal || self.core.now >= deadline
         })
     }
 
@@ -217,6 +219,7 @@ impl<D: Driver> Shard<D> {
         self.flush();
         self.end_shortage();
         self.ring_doorbells();
+        self.core.survey();
         Ok(())
     }
 
@@ -237,7 +240,8 @@ impl<D: Driver> Shard<D> {
         self.presences[usize::from(self.core.shard.0)].sleeper.prepare_sleep();
         // Whoever pushes from here on rings the doorbell.
         let handed = self.neighbours.iter_mut().any(|neighbour| !neighbour.rings.from.is_empty());
-        if handed || !self.core.dirty.is_empty() || !self.deferred.is_empty() {
+        let surveys = self.core.is_surveying();
+        if handed || surveys || !self.core.dirty.is_empty() || !self.deferred.is_empty() {
             return Some(self.core.now);
         }
         let retry = self.core.is_report_waiting().then(|| self.core.now + REPORT_RETRY);
@@ -309,7 +313,10 @@ impl<D: Driver> Shard<D> {
             ),
             Completion::ReceiveEnded { connection, error } => self.receive_ended(connection, error),
             Completion::Closed { connection } => {
-                if self.core.connections.remove(connection).is_some() {
+                if self.core.agent == Some(connection) {
+                    self.core.agent = None;
+                    self.core.connections.remove(connection);
+                } else if self.core.connections.remove(connection).is_some() {
                     let me = usize::from(self.core.shard.0);
                     self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -355,6 +362,15 @@ impl<D: Driver> Shard<D> {
                 self.serve_dialled(*settings, socket, peer, dialler);
             }
             Message::HangUp(connection) => self.core.hang_up(connection),
+            Message::Agent(socket) => {
+                let key = self.core.accept_agent();
+                self.driver.open(key, socket);
+            }
+            Message::Survey(survey) => self.core.begin_survey(survey),
+            Message::Close { connection, reply } => {
+                // Whoever asked may have stopped waiting.
+                let _gone = reply.send(self.core.close_for_management(connection));
+            }
             Message::AddAutoLink(auto_link) => self.core.add_auto_link(&auto_link),
             Message::RemoveAutoLink(auto_link) => self.core.remove_auto_link(&auto_link),
         }

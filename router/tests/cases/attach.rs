@@ -194,7 +194,8 @@ fn l_01_a_refusal_is_an_attach_and_a_detach() {
         (receiver("amqp:/_topo/0/UNKNOWN/x"), "qd:no-route-to-dest"),
         (receiver("amqp:/_edge/UNKNOWN/x"), "qd:no-route-to-dest"),
         (transaction, "amqp:precondition-failed"),
-        (sender(Some("$management")), "amqp:not-implemented"),
+        // The router itself receives there.
+        (receiver("$management"), "amqp:not-allowed"),
     ];
     let mut handles = Vec::new();
     for (attach, condition) in refusals {

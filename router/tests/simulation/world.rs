@@ -9,11 +9,11 @@ use ringmain::io::sim::{SimDriver, SimNetwork, SimOptions};
 use ringmain::log;
 use ringmain::rcu::Publisher;
 use ringmain::routing::{AddressSettings, Consumer, Snapshot, Treatment};
-use ringmain::shard::ShardHoldings;
 use ringmain::shard::mailbox::{Change, Mailbox, Message, Report};
 use ringmain::shard::seat::seats;
 use ringmain::shard::slots::{ConnectionRole, ListenerSettings};
 use ringmain::shard::turn::{Others, Shard};
+use ringmain::shard::{Party, ShardHoldings};
 use std::collections::VecDeque;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -284,7 +284,10 @@ impl World {
 
     /// Settled deliveries that the shards have dropped.
     pub fn dropped(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.core().counters().dropped_presettled).sum()
+        let dropped = |shard: &Shard<SimDriver>| {
+            Party::ALL.map(|party| shard.core().counters(party).dropped_presettled).iter().sum::<u64>()
+        };
+        self.shards.iter().map(dropped).sum()
     }
 
     /// Closes all clients in order, and checks that the shard holds nothing afterwards.

@@ -50,6 +50,30 @@ pub(super) fn check_created(
     check(entity, entity.name, 1, attributes, &mut Vec::new(), findings)
 }
 
+/// Puts the attributes that management's UPDATE has into `record`.
+pub(super) fn check_updated(record: &mut Record, attributes: Vec<Member>, findings: &mut Findings) {
+    let entity = record.entity();
+    for raw in attributes.into_iter().map(raw) {
+        let name = camel_case(&raw.name);
+        let Some((index, attribute)) = entity.attribute(&name) else {
+            findings.error(raw.line, unknown_attribute(entity, entity.name, &raw.name, &name));
+            continue;
+        };
+        if !attribute.is_updatable() {
+            let message = format!("{}: '{}' can't be changed", entity.name, attribute.name);
+            findings.error(raw.line, message);
+            continue;
+        }
+        let value = match part_type(attribute.kind) {
+            Some(part) => parts(part, entity.name, attribute, raw, &mut Vec::new(), findings),
+            None => checked(entity.name, attribute, raw, findings),
+        };
+        if let Some(value) = value {
+            record.set(index, value, record.line().max(1));
+        }
+    }
+}
+
 fn raw(member: Member) -> RawAttribute {
     RawAttribute { name: member.key, line: member.line, value: member.value }
 }

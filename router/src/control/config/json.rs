@@ -54,6 +54,50 @@ impl Json {
     }
 }
 
+impl fmt::Display for Json {
+    /// JSON on one line (RFC 8259). A number that JSON can't have, such as infinity, never comes from a file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Boolean(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::String(text) => write_string(f, text),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    f.write_str(if index == 0 { "" } else { ", " })?;
+                    item.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+            Self::Map(members) => {
+                f.write_str("{")?;
+                for (index, member) in members.iter().enumerate() {
+                    f.write_str(if index == 0 { "" } else { ", " })?;
+                    write_string(f, &member.key)?;
+                    f.write_str(": ")?;
+                    member.value.fmt(f)?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+fn write_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("\"")?;
+    for c in text.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            c if c.is_control() => write!(f, "\\u{:04x}", u32::from(c))?,
+            c => write!(f, "{c}")?,
+        }
+    }
+    f.write_str("\"")
+}
+
 /// Why and where a text isn't JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct JsonError {

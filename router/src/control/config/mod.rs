@@ -9,6 +9,7 @@
 //! Every fault is found in one go and says its file and line; nothing is opened or started meanwhile.
 //! [`schema`] says what there is, [`features`] which of it this version doesn't do yet.
 
+mod change;
 mod check;
 mod entities;
 mod environment;
@@ -19,11 +20,15 @@ mod nearest;
 mod policy_dir;
 mod raw;
 mod record;
+pub mod reference;
 pub mod schema;
 mod service;
+mod steps;
+mod summary;
 mod text;
 mod typed;
 mod values;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -32,9 +37,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+pub use change::{Change, Difference};
 pub use error::{ConfigError, ConfigErrors};
 pub use json::{Json, Member};
 pub use record::{Record, Value};
+pub use steps::Step;
 pub use typed::{
     AddressConfig, AddressFamily, AddressMatch, AuthServiceConfig, AutoLinkConfig, BindAddress,
     BindingConfig, ConnectorConfig, Container, Direction, Distribution, ExchangeConfig, HttpConfig,

@@ -1,5 +1,7 @@
 //! An entity as a file or management configures it: the values of its attributes.
 
+use core::fmt;
+
 use super::entities::ENTITY_TYPES;
 use super::json::{Json, Member};
 use super::schema::{Attribute, EntityType, Kind};
@@ -110,13 +112,28 @@ fn is_same_json(json: &Json, other: &Json) -> bool {
 }
 
 /// An entity that the schema allows.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Record {
     entity: &'static EntityType,
     /// Where the section begins; 0 for one that the file doesn't have.
     line: u32,
     /// By place in the entity's attributes: the value and its line (0 if it is the default).
     values: Vec<Option<(Value, u32)>>,
+}
+
+impl fmt::Debug for Record {
+    /// The type, and what is set, without passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct(self.entity.name);
+        for (attribute, value) in self.values().filter(|(attribute, _)| self.is_set(attribute.name)) {
+            match value {
+                Some(_) if attribute.is_secret => shown.field(attribute.name, &"…"),
+                Some(value) => shown.field(attribute.name, value),
+                None => &mut shown,
+            };
+        }
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl PartialEq for Record {

@@ -230,19 +230,6 @@ impl Operation {
     }
 }
 
-impl Category {
-    /// The abstract types that a type of this category extends, nearest first (GET-TYPES).
-    #[must_use]
-    pub const fn base_types(self) -> &'static [&'static str] {
-        match self {
-            Self::Section | Self::Part => &["configurationEntity", "entity"],
-            Self::Operational => &["operationalEntity", "entity"],
-            Self::Management => &["org.amqp.management", "operationalEntity", "entity"],
-            Self::Abstract => &["entity"],
-        }
-    }
-}
-
 impl Attribute {
     /// An optional attribute without a default, settable at creation, that works.
     pub(super) const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
@@ -470,6 +457,21 @@ impl EntityType {
     #[must_use]
     pub const fn is_section(&self) -> bool {
         matches!(self.category, Category::Section)
+    }
+
+    /// The abstract types that it extends, nearest first (GET-TYPES), without a prefix.
+    #[must_use]
+    pub fn base_types(&self) -> &'static [&'static str] {
+        match self.category {
+            Category::Section | Category::Part => &["configurationEntity", "entity"],
+            Category::Operational => &["operationalEntity", "entity"],
+            Category::Management => &["org.amqp.management", "operationalEntity", "entity"],
+            Category::Abstract => match self.type_name {
+                "entity" => &[],
+                "org.amqp.management" => &["operationalEntity", "entity"],
+                _ => &["entity"],
+            },
+        }
     }
 
     /// Whether management may do this with it.

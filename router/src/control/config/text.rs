@@ -11,11 +11,20 @@
 //! ```
 
 use super::error::Findings;
-use super::json::{Json, Reader, unescape};
+use super::json::{Json, Member, Reader, unescape};
 use super::raw::{RawAttribute, RawSection, camel_case};
 
 /// Attributes whose value may contain a `#`: it is the first run of non-blank characters.
-const HASH_ATTRIBUTES: [&str; 3] = ["pattern", "bindingKey", "hostname"];
+pub(super) const HASH_ATTRIBUTES: [&str; 3] = ["pattern", "bindingKey", "hostname"];
+
+/// The attribute whose map may be written in lines instead of JSON, as the documentation of `qdrouterd` does.
+const LINE_MAP: &str = "groups";
+
+/// Attributes in such a map whose value may contain a `#`; a comment after it has a blank before its `#`.
+const LINE_MAP_PATTERNS: [&str; 2] = ["sourcePattern", "targetPattern"];
+
+/// How deeply maps in lines may be nested, one more than any has.
+const LINE_MAP_DEPTH_MAX: usize = 3;
 
 /// Reads the line-oriented form. Faults go to `findings`; what could be read is returned all the same.
 pub(super) fn parse_lines(text: &str, findings: &mut Findings) -> Vec<RawSection> {
@@ -94,10 +103,7 @@ impl<'t> Parser<'t, '_> {
     /// Reads one line, or the lines of one JSON map.
     fn next_line(&mut self) {
         let start = self.at;
-        let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
-        self.at = end + 1;
-        self.line += 1;
-        let whole = self.text[start..end].trim();
+        let whole = self.take_line();
         if whole.is_empty() || whole.starts_with('#') {
             return;
         }
@@ -158,6 +164,13 @@ impl<'t> Parser<'t, '_> {
     fn set_map(&mut self, name: &str, start: usize) {
         let line = self.line;
         let Some(brace) = self.text[start..].find('{').map(|column| start + column) else { return };
+        if camel_case(name) == LINE_MAP
+            && self.text[brace + 1..].starts_with(['\n', '\r', ' ', '#'])
+            && !self.is_json_next()
+        {
+            self.set_line_map(name);
+            return;
+        }
         let mut reader = Reader::new(self.text, brace, line);
         match reader.value() {
             Ok(value) => {
@@ -176,6 +189,74 @@ impl<'t> Parser<'t, '_> {
                 self.skip_map(brace);
             }
         }
+    }
+
+    /// Whether what follows the current line is the inside of a JSON map, or its end.
+    fn is_json_next(&self) -> bool {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let next = rest.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+        next.is_none_or(|line| line.starts_with(['"', '}']))
+    }
+
+    /// An attribute whose value is a map in lines: names with values, or with maps of their own.
+    fn set_line_map(&mut self, name: &str) {
+        let opened = self.line;
+        let mut members: Vec<Member> = Vec::new();
+        // The maps that are open within it: the name, its line, and what is outside.
+        let mut outer: Vec<(String, u32, Vec<Member>)> = Vec::new();
+        while self.at < self.text.len() {
+            let line = self.take_line();
+            let line = line.strip_suffix(',').unwrap_or(line).trim_end();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let cut = line.split('#').next().unwrap_or_default().trim_end();
+            if cut == "}" || cut == "}," {
+                let inner = core::mem::take(&mut members);
+                match outer.pop() {
+                    Some((key, line, outside)) => {
+                        members = outside;
+                        members.push(Member { key, line, value: Json::Map(inner) });
+                    }
+                    None => {
+                        self.add(name, opened, Json::Map(inner));
+                        return;
+                    }
+                }
+                continue;
+            }
+            let Some((key, value)) = map_line(line) else {
+                self.error(format!(
+                    "attribute '{name}': expected 'NAME: {{', 'ATTRIBUTE: VALUE' or '}}', found '{cut}'"
+                ));
+                continue;
+            };
+            if value == "{" {
+                if outer.len() == LINE_MAP_DEPTH_MAX {
+                    self.error(format!("attribute '{name}': maps are nested too deeply"));
+                    break;
+                }
+                outer.push((key, self.line, core::mem::take(&mut members)));
+                continue;
+            }
+            match unescape(value) {
+                Ok(value) if value.is_empty() => self.error(format!("attribute '{key}' has no value")),
+                Ok(value) => members.push(Member { key, line: self.line, value: Json::String(value) }),
+                Err(message) => self.error(format!("attribute '{key}': {message}")),
+            }
+        }
+        self.error(format!("attribute '{name}': the map opened at line {opened} isn't closed with '}}'"));
+        // The section is the map's, too; one message about it is enough.
+        self.sections.extend(self.open.take());
+    }
+
+    /// The next line, trimmed.
+    fn take_line(&mut self) -> &'t str {
+        let start = self.at;
+        let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
+        self.at = end + 1;
+        self.line += 1;
+        self.text[start..end].trim()
     }
 
     /// Goes on after the map that begins at the byte `brace` and isn't JSON, so that later faults are
@@ -239,6 +320,23 @@ fn attribute(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let name = name.trim_end();
     is_word(name).then(|| (name, value.trim()))
+}
+
+/// Splits a line of a map: the name may be that of a group, `$default` or in quotes.
+fn map_line(line: &str) -> Option<(String, &str)> {
+    let (name, value) = line.split_once(':')?;
+    let name = name.trim();
+    let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+    if name.is_empty() || name.contains(['"', '{', '}', '#']) {
+        return None;
+    }
+    let value = value.trim();
+    let value = if LINE_MAP_PATTERNS.contains(&camel_case(name).as_str()) {
+        value.split(" #").next()
+    } else {
+        value.split('#').next()
+    };
+    Some((name.to_owned(), value.unwrap_or_default().trim_end()))
 }
 
 fn is_word(text: &str) -> bool {

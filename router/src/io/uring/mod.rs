@@ -40,6 +40,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,16 @@ impl TryFrom<TcpStream> for UringSocket {
         // The ring does the waiting; on a non-blocking descriptor it would return at once instead.
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
+        Ok(Self(stream.into()))
+    }
+}
+
+impl TryFrom<UnixStream> for UringSocket {
+    type Error = io::Error;
+
+    /// Prepares one end of a pair of sockets whose other end is in this process.
+    fn try_from(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(false)?;
         Ok(Self(stream.into()))
     }
 }

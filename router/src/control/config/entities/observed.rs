@@ -106,7 +106,6 @@ pub(super) const LINK: &[Attribute] = &[
     Attribute::count("undeliveredCount", "Deliveries that wait to be sent."),
     Attribute::count("unsettledCount", "Deliveries that have been sent and not settled."),
     Attribute::count("deliveryCount", "Deliveries so far."),
-    text("connectionId", "The identity of the link's connection."),
     Attribute::count("presettledCount", "Deliveries that came settled."),
     Attribute::count(
         "droppedPresettledCount",
@@ -131,6 +130,7 @@ pub(super) const LINK: &[Attribute] = &[
         "Of a link out: how many of its deliveries came from each router of the network.",
     ),
     number("priority", "The priority of the link's messages."),
+    text("connectionId", "The identity of the link's connection.").of_skupper(),
     Attribute::count("openMovedStreams", "Streams that have a connection of their own.").of_skupper(),
     NAME,
 ];

@@ -22,7 +22,7 @@ pub enum Distribution {
 
 impl Distribution {
     /// The distribution of this name; every name that the schema allows is known.
-    fn from_name(name: &str) -> Option<Self> {
+    pub(in crate::control) fn from_name(name: &str) -> Option<Self> {
         [Self::Multicast, Self::Closest, Self::Balanced, Self::Unavailable]
             .into_iter()
             .find(|distribution| distribution.name() == name)
@@ -341,13 +341,18 @@ impl AddressMatch {
         }
     }
 
+    /// The pattern that matches the same addresses.
+    #[must_use]
+    pub fn pattern(&self) -> String {
+        match self {
+            Self::Prefix(prefix) => format!("{}/#", prefix.trim_end_matches(['.', '/'])),
+            Self::Pattern(pattern) => pattern.clone(),
+        }
+    }
+
     /// The pattern that matches the same, in a form that is equal for patterns that match the same.
     fn normal_form(&self) -> String {
-        match self {
-            // A prefix P behaves as the pattern P/#.
-            Self::Prefix(prefix) => normal_form(&format!("{}/#", prefix.trim_end_matches(['.', '/']))),
-            Self::Pattern(pattern) => normal_form(pattern),
-        }
+        normal_form(&self.pattern())
     }
 }
 

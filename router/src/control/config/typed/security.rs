@@ -193,14 +193,14 @@ pub(super) fn ssl_profile_config(record: &Record, findings: &mut Findings) -> Op
         findings.error(record.line_of("passwordFile"), message);
     }
     let uid_format = record.owned("uidFormat");
-    if let Some(format) = &uid_format {
-        if let Some(fault) = uid_format_fault(format) {
-            let message = format!(
-                "sslProfile: 'uidFormat' is '{format}', expected letters out of c, s, l, o, u, n and at most \
-                 one of 1, 2, 5: {fault}"
-            );
-            findings.error(record.line_of("uidFormat"), message);
-        }
+    if let Some(format) = &uid_format
+        && let Some(fault) = uid_format_fault(format)
+    {
+        let message = format!(
+            "sslProfile: 'uidFormat' is '{format}', expected letters out of c, s, l, o, u, n and at most \
+             one of 1, 2, 5: {fault}"
+        );
+        findings.error(record.line_of("uidFormat"), message);
     }
     let (ordinal, oldest_valid_ordinal) =
         (record.size("ordinal").unwrap_or(0), record.size("oldestValidOrdinal").unwrap_or(0));

@@ -1,0 +1,244 @@
+//! What is configured, by the file and by management since: listeners, connectors, auto-links, which management
+//! makes and deletes, and the rest, which it only shows.
+
+use super::entities::{Entity, from_record};
+use super::field::Field;
+use super::reply::Refusal;
+use super::schema::Named;
+use crate::control::config::schema::EntityType;
+use crate::control::config::{Config, ConfigErrors, Json, Member};
+use crate::control::endpoints::{EndpointId, Endpoints};
+use ringmain_codec::{Value, View};
+
+/// How deep the value of an attribute may be.
+const DEPTH_MAX: u32 = 8;
+
+/// An entity of the configuration.
+struct Configured {
+    entity: Entity,
+    /// What was made for it; `None`: nothing, because it needs nothing or this version can't serve it.
+    endpoint: Option<EndpointId>,
+}
+
+/// All entities of the configuration.
+pub(super) struct Configuration {
+    config: Config,
+    /// One for each of the configuration's records, in the same order.
+    all: Vec<Configured>,
+    endpoints: Endpoints,
+    router_id: String,
+    /// By the place in [`TYPES`], what the next entity without a name is told apart by.
+    next: [usize; TYPES.len()],
+}
+
+/// The types whose entities management makes and deletes.
+const TYPES: [&str; 3] = ["listener", "connector", "router.config.autoLink"];
+
+/// Whether management makes and deletes entities of a type, with this.
+pub(super) fn is_made_here(of: &EntityType) -> bool {
+    TYPES.contains(&of.type_name)
+}
+
+impl Configuration {
+    /// What the file has, and what was made of it.
+    pub(super) fn new(config: &Config, endpoints: Endpoints, router_id: &str) -> Self {
+        let mut all: Vec<Configured> = Vec::new();
+        for record in &config.records {
+            let of = record.entity();
+            let index = all.iter().filter(|other| other.entity.of.type_name == of.type_name).count();
+            // Sections of a type begin on lines of their own.
+            let line = record.line();
+            let endpoint = match of.type_name {
+                "listener" => endpoints
+                    .listeners()
+                    .into_iter()
+                    .find(|(_, made, _)| made.line == line)
+                    .map(|(id, ..)| id),
+                "connector" => endpoints
+                    .connectors()
+                    .into_iter()
+                    .find(|(_, made, _)| made.line == line)
+                    .map(|(id, ..)| id),
+                "router.config.autoLink" => endpoints
+                    .auto_links()
+                    .into_iter()
+                    .find(|(_, made, _)| made.line == line)
+                    .map(|(id, ..)| id),
+                _ => None,
+            };
+            all.push(Configured { entity: from_record(record, index, router_id), endpoint });
+        }
+        let next = TYPES.map(|name| all.iter().filter(|other| other.entity.of.type_name == name).count());
+        Self { config: config.clone(), all, endpoints, router_id: router_id.to_owned(), next }
+    }
+
+    /// The entities of a type, with what has become of them.
+    pub(super) fn entities(&self, of: &EntityType) -> Vec<Entity> {
+        let all = self.all.iter().filter(|configured| configured.entity.of.type_name == of.type_name);
+        all.map(|configured| self.with_status(configured)).collect()
+    }
+
+    fn with_status(&self, configured: &Configured) -> Entity {
+        let entity = configured.entity.clone();
+        let Some(id) = configured.endpoint else { return entity };
+        match entity.of.type_name {
+            "connector" => {
+                let found = self.endpoints.connectors().into_iter().find(|(other, ..)| *other == id);
+                let Some((_, _, status)) = found else { return entity };
+                entity
+                    .with("connectionStatus", Field::text(status.state.name()))
+                    .with("connectionMsg", Field::from(status.message))
+                    .with("failoverUrls", Field::from(status.failover_urls.join(", ")))
+            }
+            "router.config.autoLink" => {
+                let found = self.endpoints.auto_links().into_iter().find(|(other, ..)| *other == id);
+                let Some((_, _, status)) = found else { return entity };
+                entity
+                    .with("operStatus", Field::text(status.state.name()))
+                    .with("linkRef", status.link.map_or(Field::Null, |link| link.to_string().into()))
+                    .with("lastError", status.last_error.map_or(Field::Null, Field::from))
+            }
+            _ => entity,
+        }
+    }
+
+    /// Makes an entity.
+    ///
+    /// # Errors
+    /// It may not be as it was asked for, or can't be made: why. Nothing has changed then.
+    pub(super) fn create(
+        &mut self,
+        named: Named,
+        name: Option<&str>,
+        attributes: &[(&str, Value<'_>)],
+    ) -> Result<Entity, Refusal> {
+        let of = named.of;
+        let is_taken = |name: &str| {
+            self.all
+                .iter()
+                .any(|other| other.entity.of.type_name == of.type_name && other.entity.name == name)
+        };
+        let given = name.or_else(|| {
+            let found = attributes.iter().find(|(attribute, _)| *attribute == "name");
+            found.and_then(|(_, value)| value.as_str())
+        });
+        if given.is_some_and(is_taken) {
+            return Err(Refusal::bad("Name conflicts with an existing entity"));
+        }
+        let mut members: Vec<Member> = Vec::new();
+        for (attribute, value) in
+            attributes.iter().filter(|(attribute, _)| !["name", "type"].contains(attribute))
+        {
+            let value = json(value, DEPTH_MAX).ok_or_else(|| {
+                Refusal::bad(format!("'{attribute}' has a value of a type that no attribute has"))
+            })?;
+            members.push(Member { key: (*attribute).to_owned(), line: 1, value });
+        }
+        if let Some(name) = given {
+            members.push(Member { key: "name".to_owned(), line: 1, value: Json::String(name.to_owned()) });
+        }
+        let changed = self.config.with_created(of, members).map_err(refused)?;
+        let endpoint = self.make(of, &changed)?;
+        let Some(record) = changed.records.last() else {
+            return Err(Refusal::bad("the entity is in no configuration"));
+        };
+        let kind = TYPES.iter().position(|name| *name == of.type_name);
+        let number = kind.map_or(self.all.len(), |kind| self.next[kind]);
+        let entity = from_record(record, number, &self.router_id);
+        if let Some(kind) = kind {
+            self.next[kind] += 1;
+        }
+        self.config = changed;
+        self.all.push(Configured { entity, endpoint: Some(endpoint) });
+        Ok(self.all.last().map(|configured| self.with_status(configured)).expect("just added"))
+    }
+
+    /// Makes what the last entity of a configuration is about.
+    fn make(&self, of: &EntityType, changed: &Config) -> Result<EndpointId, Refusal> {
+        let nothing = || Refusal::bad("the entity is in no configuration");
+        match of.type_name {
+            "listener" => {
+                let config = changed.listeners.last().ok_or_else(nothing)?;
+                self.endpoints.create_listener(config.clone()).map_err(Refusal::bad)
+            }
+            "connector" => {
+                let config = changed.connectors.last().ok_or_else(nothing)?;
+                Ok(self.endpoints.create_connector(config.clone()))
+            }
+            _ => {
+                let config = changed.auto_links.last().ok_or_else(nothing)?;
+                self.endpoints.create_auto_link(config.clone()).map_err(Refusal::bad)
+            }
+        }
+    }
+
+    /// Deletes the entity with this identity, and what was made for it. Tells whether it was there.
+    ///
+    /// # Errors
+    /// Another entity refers to it.
+    pub(super) fn delete(&mut self, of: &EntityType, identity: &str) -> Result<bool, Refusal> {
+        let is_it = |configured: &Configured| {
+            configured.entity.of.type_name == of.type_name && configured.entity.identity == identity
+        };
+        let Some(index) = self.all.iter().position(is_it) else { return Ok(false) };
+        self.config = self.config.without(index).map_err(refused)?;
+        let deleted = self.all.remove(index);
+        if let Some(id) = deleted.endpoint {
+            match of.type_name {
+                "listener" => self.endpoints.delete_listener(id),
+                "connector" => self.endpoints.delete_connector(id),
+                _ => self.endpoints.delete_auto_link(id),
+            };
+        }
+        Ok(true)
+    }
+
+    /// How many auto-links there are.
+    pub(super) fn auto_links(&self) -> u64 {
+        self.endpoints.auto_links().len() as u64
+    }
+}
+
+/// What is wrong with a configuration, in the words of management: there is no file and no line.
+fn refused(errors: ConfigErrors) -> Refusal {
+    let messages: Vec<String> = errors.0.into_iter().map(|error| error.message).collect();
+    Refusal::bad(messages.join("; "))
+}
+
+/// The value of an attribute as the configuration's checks take it; `None` if none has such a type.
+fn json(value: &Value<'_>, depth: u32) -> Option<Json> {
+    let deeper = depth.checked_sub(1)?;
+    match value.view() {
+        View::Null => Some(Json::Null),
+        View::Bool(value) => Some(Json::Boolean(value)),
+        View::Str(text) => Some(Json::String(text.to_owned())),
+        View::Symbol(symbol) => Some(Json::String(symbol.0.to_owned())),
+        View::Double(number) => Some(Json::Float(number)),
+        View::Float(number) => Some(Json::Float(number.into())),
+        View::List(items) => items.map(|item| json(&item, deeper)).collect::<Option<_>>().map(Json::List),
+        View::Map(_) => {
+            let members = value.entries()?.map(|(key, value)| {
+                let key = key.as_str().or_else(|| key.as_symbol().map(|symbol| symbol.0))?;
+                Some(Member { key: key.to_owned(), line: 1, value: json(&value, deeper)? })
+            });
+            members.collect::<Option<_>>().map(Json::Map)
+        }
+        View::Ubyte(_)
+        | View::Ushort(_)
+        | View::Uint(_)
+        | View::Ulong(_)
+        | View::Byte(_)
+        | View::Short(_)
+        | View::Int(_)
+        | View::Long(_) => value.as_i64().map(Json::Integer),
+        View::Decimal32(_)
+        | View::Decimal64(_)
+        | View::Decimal128(_)
+        | View::Char(_)
+        | View::Timestamp(_)
+        | View::Uuid(_)
+        | View::Binary(_)
+        | View::Array(_)
+        | View::Described { .. } => None,
+    }
+}

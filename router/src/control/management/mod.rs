@@ -1,0 +1,81 @@
+//! The management node (router-protocol reference §10): `$management`.
+//!
+//! ```text
+//! client --> shard --\                       /--> request --> agent --> reply --\
+//!                     > links as any other  <      survey of each shard, and back  > --> client
+//! client --> shard --/                       \--- endpoint <--------------------/
+//! ```
+//!
+//! The agent runs on the control thread and is a client of its own router: `endpoint` has the connection,
+//! whose other end a shard serves like any other. So requests come from every shard, are answered to any address,
+//! and neither costs a shard more than messages do. What the shards know is asked for when somebody asks for
+//! it (`shards`).
+//!
+//! | module | what |
+//! |---|---|
+//! | `endpoint` | the connection with the router |
+//! | `request`, `reply`, `field` | messages |
+//! | `agent` | the operations |
+//! | `dialect`, `schema` | names of types, and what is known of types |
+//! | `shards`, `observed` | connections, links, addresses in use: asked of the shards |
+//! | `configured` | what is configured; making and deleting listeners, connectors, auto-links |
+//! | `addresses`, `logs` | what else can be changed |
+//! | `entities` | the router as a whole, and what is shown of each entity |
+
+mod addresses;
+mod agent;
+mod configured;
+mod dialect;
+mod endpoint;
+mod entities;
+mod field;
+mod logs;
+mod observed;
+mod reply;
+mod request;
+mod schema;
+mod shards;
+
+use crate::io::uring::UringSocket;
+use crate::log;
+use crate::log::{Level, Module};
+use agent::Agent;
+pub(super) use agent::Setup;
+use endpoint::Endpoint;
+use std::os::unix::net::UnixStream;
+
+/// The management node, ready to answer.
+pub(super) struct Management {
+    agent: Agent,
+    endpoint: Endpoint,
+}
+
+impl Management {
+    /// Connects the agent with the router, and returns when requests reach it.
+    ///
+    /// # Errors
+    /// Why it can't be: a sentence for the user.
+    pub(super) async fn start(setup: Setup<'_>) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("can't start the management node: {error}");
+        let (ours, shards) = UnixStream::pair().map_err(failed)?;
+        let mut endpoint = Endpoint::new(ours, setup.router_id).map_err(failed)?;
+        let agent = Agent::new(setup);
+        agent.shards().adopt(UringSocket::try_from(shards).map_err(failed)?).await?;
+        endpoint.attach().await.map_err(failed)?;
+        Ok(Self { agent, endpoint })
+    }
+
+    /// Answers requests until the router ends the connection, which it does when it stops.
+    pub(super) async fn run(mut self) {
+        let ended = loop {
+            let request = match self.endpoint.next_request().await {
+                Ok(request) => request,
+                Err(error) => break error,
+            };
+            if let Some(reply) = self.agent.answer(&request).await {
+                self.endpoint.reply(reply);
+            }
+        };
+        log!(Module::Agent, Level::Debug, "The management node's connection has ended: {ended}");
+    }
+}

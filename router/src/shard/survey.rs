@@ -1,0 +1,326 @@
+//! What a shard tells management of itself.
+//!
+//! Management asks over the mailbox and is answered with copies: what a shard counts, its connections, links
+//! or addresses. A shard looks at a bounded number of places of its tables in a turn and goes on in the next one,
+//! which doesn't block meanwhile; so a survey of a hundred thousand links delays no message by more than a
+//! few microseconds. What is attached or goes while a survey is under way may be in it or not.
+//!
+//! # Cost
+//! Nothing while nobody asks. A place costs about a tenth of a microsecond, and the copies of names.
+
+use super::links::{Direction, LinkCounters, RouterLink};
+use super::neighbours::{RECEIVER_CAPACITY, settings};
+use super::slots::{ConnectionRole, ListenerSettings, Origin, SharedSettings, Slot};
+use super::{Core, Party, ShardCounters};
+use crate::base::buffer::PoolUsage;
+use crate::base::id::{ConnectionKey, ShardId};
+use crate::base::limits::SURVEY_PLACES_PER_TURN_MAX;
+use crate::base::time::Instant;
+use crate::engine::{Settings, Side};
+use crate::routing::{AddressCounters, AddressSettings, LocalAddress};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long a delivery waits before it counts as stuck (router-protocol reference §8.13).
+const STUCK_AFTER: Duration = Duration::from_secs(10);
+
+/// A receiver that has had no credit for so long is blocked (router-protocol reference §8.13).
+const BLOCKED_AFTER: Duration = Duration::from_secs(10);
+
+/// What management asks a shard.
+#[derive(Debug)]
+pub struct Survey {
+    /// What of.
+    pub subject: Subject,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<Findings>,
+}
+
+/// What a survey is about. [`Totals`] come with each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// The totals alone.
+    Totals,
+    /// Connections with clients and brokers.
+    Connections,
+    /// Their links.
+    Links,
+    /// Addresses in use.
+    Addresses,
+}
+
+/// What a shard answers.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The shard.
+    pub shard: ShardId,
+    /// What it counts.
+    pub totals: Totals,
+    /// What was asked for of these, in no particular order.
+    pub connections: Vec<ConnectionFacts>,
+    /// The same.
+    pub links: Vec<LinkFacts>,
+    /// The same.
+    pub addresses: Vec<AddressFacts>,
+}
+
+/// What a shard counts, and how much it has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Connections with clients and brokers.
+    pub connections: u64,
+    /// Their links.
+    pub links: u64,
+    /// Deliveries of clients and to them, with their outcomes.
+    pub clients: ShardCounters,
+    /// The same of brokers.
+    pub containers: ShardCounters,
+    /// Settled deliveries dropped, whoever sent them.
+    pub dropped_presettled: u64,
+    /// Deliveries that waited here for more than a second, and those for more than ten.
+    pub delayed: [u64; 2],
+    /// Its buffers, by size.
+    pub pools: [Option<PoolUsage>; 2],
+}
+
+/// A connection with a client or a broker.
+#[derive(Clone, Debug)]
+pub struct ConnectionFacts {
+    /// The shard.
+    pub shard: ShardId,
+    /// By which the shard finds it.
+    pub key: ConnectionKey,
+    /// Its number.
+    pub id: u64,
+    /// The peer's address, HOST:PORT.
+    pub host: Box<str>,
+    /// Which side opened it: `in` or `out`.
+    pub direction: &'static str,
+    /// What it is for.
+    pub role: ConnectionRole,
+    /// The peer's container-id.
+    pub container: Box<str>,
+    /// The properties of the peer's open, encoded; empty: none.
+    pub properties: Box<[u8]>,
+    /// Whether the peers went through SASL.
+    pub is_authenticated: bool,
+    /// Whether both have opened it.
+    pub is_open: bool,
+    /// How long ago the peer's open came.
+    pub uptime: Duration,
+    /// How long ago a delivery last came or went; `None`: none has.
+    pub idle: Option<Duration>,
+}
+
+/// A link of such a connection.
+#[derive(Clone, Debug)]
+pub struct LinkFacts {
+    /// Its number.
+    pub id: u64,
+    /// Its connection's number.
+    pub connection_id: u64,
+    /// Its name.
+    pub name: Box<str>,
+    /// Whether the peer sends on it.
+    pub is_incoming: bool,
+    /// Its address's key; `None`: an anonymous sender.
+    pub address: Option<Box<str>>,
+    /// Deliveries that are reasonable to be outstanding.
+    pub capacity: u32,
+    /// Deliveries that wait here.
+    pub undelivered: u32,
+    /// Deliveries that aren't settled.
+    pub unsettled: u32,
+    /// Deliveries that wait for too long.
+    pub stuck: u64,
+    /// The credit that the sending side has left.
+    pub credit: u32,
+    /// As receiver: for how long it has had no credit.
+    pub without_credit: Duration,
+    /// What it counts.
+    pub counters: LinkCounters,
+}
+
+impl LinkFacts {
+    /// Whether its receiver has given no credit for so long that somebody should look at it.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.without_credit >= BLOCKED_AFTER
+    }
+}
+
+/// An address in use on a shard.
+#[derive(Clone, Debug)]
+pub struct AddressFacts {
+    /// The address with its class's letter.
+    pub key: Box<str>,
+    /// What the configuration says of it.
+    pub settings: AddressSettings,
+    /// Receivers here that are clients.
+    pub subscribers: u64,
+    /// Receivers here in this process.
+    pub in_process: u32,
+    /// What it counts.
+    pub counters: AddressCounters,
+}
+
+/// A survey under way.
+pub(super) struct OngoingSurvey {
+    survey: Survey,
+    /// The place to go on at.
+    place: usize,
+    findings: Findings,
+}
+
+/// What the shard's end of the management agent's connection says and keeps to. Nobody times it out.
+fn agent_settings(container_id: &str) -> SharedSettings {
+    let neighbour = settings();
+    SharedSettings::new(ListenerSettings {
+        engine: Settings { container_id: container_id.to_owned(), ..(*neighbour.engine).clone() },
+        link_capacity: RECEIVER_CAPACITY,
+        ..(*neighbour.listener).clone()
+    })
+}
+
+impl Core {
+    /// Makes a slot for the management agent's connection.
+    pub(super) fn accept_agent(&mut self) -> ConnectionKey {
+        let settings = agent_settings(&self.router_id);
+        let key = self.add_slot(Origin::Agent, &settings, Side::Acceptor);
+        self.agent = Some(key);
+        key
+    }
+
+    /// Takes a survey, which is done in this turn and the following ones.
+    pub(super) fn begin_survey(&mut self, survey: Survey) {
+        let findings = Findings { shard: self.shard, ..Findings::default() };
+        self.surveys.push_back(OngoingSurvey { survey, place: 0, findings });
+    }
+
+    /// Whether a survey is under way.
+    pub(super) fn is_surveying(&self) -> bool {
+        !self.surveys.is_empty()
+    }
+
+    /// Goes on with the surveys, as far as this turn's share of places goes.
+    pub(super) fn survey(&mut self) {
+        let mut left = SURVEY_PLACES_PER_TURN_MAX;
+        while left > 0
+            && let Some(mut ongoing) = self.surveys.pop_front()
+        {
+            if ongoing.survey.reply.is_closed() {
+                continue;
+            }
+            let start = ongoing.place;
+            let end = start + left;
+            let findings = &mut ongoing.findings;
+            let places = match ongoing.survey.subject {
+                Subject::Totals => 0,
+                Subject::Connections => {
+                    let found = self.connections.at_places(start..end);
+                    findings
+                        .connections
+                        .extend(found.filter_map(|(key, slot)| self.connection_facts(key, slot)));
+                    self.connections.places()
+                }
+                Subject::Links => {
+                    let found = self.links.at_places(start..end);
+                    findings.links.extend(found.filter_map(|(_, link)| self.link_facts(link)));
+                    self.links.places()
+                }
+                Subject::Addresses => {
+                    findings.addresses.extend(self.addresses.at_places(start..end).map(address_facts));
+                    self.addresses.places()
+                }
+            };
+            ongoing.place = end;
+            if end < places {
+                self.surveys.push_front(ongoing);
+                return;
+            }
+            left -= places.saturating_sub(start).min(left);
+            let OngoingSurvey { survey, mut findings, .. } = ongoing;
+            findings.totals = self.totals();
+            // Whoever asked may have stopped waiting.
+            let _gone = survey.reply.send(findings);
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        let internal = self.neighbours.iter().flatten().count() + usize::from(self.agent.is_some());
+        Totals {
+            connections: (self.connections.len() - internal) as u64,
+            links: self.outside_links as u64,
+            clients: self.counters(Party::Client),
+            containers: self.counters(Party::Container),
+            dropped_presettled: self.counters.iter().map(|counters| counters.dropped_presettled).sum(),
+            delayed: self.delayed,
+            pools: self.pool.usage().map(Some),
+        }
+    }
+
+    fn connection_facts(&self, key: ConnectionKey, slot: &Slot) -> Option<ConnectionFacts> {
+        if slot.is_internal() || slot.over || !slot.engine.is_open_received() {
+            return None;
+        }
+        let has_delivery = slot.last_delivery != Instant::default();
+        Some(ConnectionFacts {
+            shard: self.shard,
+            key,
+            id: slot.id,
+            host: slot.host().into(),
+            direction: slot.direction(),
+            role: slot.listener.role,
+            container: slot.container.clone(),
+            properties: slot.properties.clone(),
+            is_authenticated: slot.engine.is_authenticated(),
+            is_open: slot.engine.is_open(),
+            uptime: self.now.since(slot.opened_at),
+            idle: has_delivery.then(|| self.now.since(slot.last_delivery)),
+        })
+    }
+
+    fn link_facts(&self, link: &RouterLink) -> Option<LinkFacts> {
+        if !link.party.is_outside() {
+            return None;
+        }
+        let slot = self.connections.get(link.connection)?;
+        let state = slot.engine.link(link.link)?;
+        let (undelivered, unsettled, stuck, without_credit) = match &link.direction {
+            Direction::In(ingress) => {
+                (u32::from(ingress.current.is_some()), state.unsettled, 0, Duration::ZERO)
+            }
+            Direction::Out(egress) => {
+                let without_credit =
+                    if state.credit == 0 { self.now.since(egress.progress) } else { Duration::ZERO };
+                let stuck = egress.waiting_since(self.now - STUCK_AFTER) as u64;
+                (egress.available(), egress.unsettled, stuck, without_credit)
+            }
+        };
+        Some(LinkFacts {
+            id: link.id,
+            connection_id: slot.id,
+            name: (&*state.name).into(),
+            is_incoming: matches!(link.direction, Direction::In(_)),
+            address: link.address.and_then(|key| self.addresses.get(key)).map(|address| address.key().into()),
+            capacity: link.capacity,
+            undelivered,
+            unsettled,
+            stuck,
+            credit: state.credit,
+            without_credit,
+            counters: link.counters,
+        })
+    }
+}
+
+/// What is told of an address.
+fn address_facts(address: &LocalAddress) -> AddressFacts {
+    AddressFacts {
+        key: address.key().into(),
+        settings: address.settings,
+        subscribers: (address.receivers.len() as u64).saturating_sub(address.in_process.into()),
+        in_process: address.in_process,
+        counters: address.counters,
+    }
+}

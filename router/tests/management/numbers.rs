@@ -1,0 +1,168 @@
+//! The statistics are those of what was sent and settled.
+
+use ringmain_codec::{DeliveryState, Rejected};
+
+use crate::datum::{Datum, map, text};
+use crate::manager::{Manager, any_message};
+use crate::support::{Router, Setup};
+
+/// The one row that has `value` in the first column.
+#[track_caller]
+fn row(rows: &[Vec<Datum>], value: &Datum) -> Vec<i64> {
+    let found: Vec<_> = rows.iter().filter(|row| row[0] == *value).collect();
+    assert_eq!(found.len(), 1, "{value:?} in {rows:?}");
+    found[0][1..].iter().map(Datum::number).collect()
+}
+
+#[test]
+fn deliveries_and_outcomes_are_counted_on_one_shard() {
+    deliveries_and_outcomes("    workerThreads: 1\n");
+}
+
+/// What goes from one shard to another is counted once.
+#[test]
+fn deliveries_and_outcomes_are_counted_across_two_shards() {
+    deliveries_and_outcomes("    workerThreads: 2\n");
+}
+
+fn deliveries_and_outcomes(shards: &str) {
+    let router = Router::with(Setup { router: shards, ..Setup::default() });
+    // New connections go to the shard with the fewest: these to different ones.
+    let mut consumer = router.peer();
+    let mut producer = router.peer();
+    consumer.attach_receiver("q", 10);
+    let sender = producer.attach_sender("q");
+    producer.await_credit(sender, 1);
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(producer.send_delivery(sender, &any_message(), false));
+    }
+    producer.send_delivery(sender, &any_message(), true);
+    let rejected = DeliveryState::Rejected(Rejected { error: None });
+    let outcomes = [
+        Some(DeliveryState::Accepted),
+        Some(DeliveryState::Accepted),
+        Some(rejected),
+        Some(DeliveryState::Released),
+        None,
+    ];
+    let deliveries: Vec<_> = (0..6).map(|_| consumer.expect_delivery()).collect();
+    for (delivery, outcome) in deliveries.iter().zip(outcomes) {
+        if outcome.is_some() {
+            consumer.dispose(delivery, true, outcome);
+        }
+    }
+    for id in &ids[..4] {
+        producer.expect_outcome(*id);
+    }
+
+    let mut manager = Manager::new(&router);
+    let names = [
+        "linkDir",
+        "deliveryCount",
+        "presettledCount",
+        "acceptedCount",
+        "rejectedCount",
+        "releasedCount",
+        "modifiedCount",
+        "unsettledCount",
+        "undeliveredCount",
+        "capacity",
+    ];
+    let mut columns = vec!["owningAddr"];
+    columns.extend(names);
+    let links: Vec<Vec<Datum>> = manager
+        .query("router.link", &columns)
+        .into_iter()
+        .filter(|row| row[0] == text("M0q"))
+        .map(|row| row[1..].to_vec())
+        .collect();
+    assert_eq!(row(&links, &text("in")), [6, 1, 2, 1, 1, 0, 1, 0, 250]);
+    assert_eq!(row(&links, &text("out")), [6, 1, 2, 1, 1, 0, 1, 0, 250]);
+
+    let addresses = manager.query(
+        "router.address",
+        &[
+            "name",
+            "subscriberCount",
+            "inProcess",
+            "deliveriesIngress",
+            "deliveriesEgress",
+            "deliveriesTransit",
+        ],
+    );
+    assert_eq!(row(&addresses, &text("M0q")), [1, 0, 6, 6, 0]);
+
+    let requests = 2;
+    let totals = manager.query(
+        "router",
+        &[
+            "id",
+            "connectionCount",
+            "linkCount",
+            "presettledDeliveries",
+            "rejectedDeliveries",
+            "releasedDeliveries",
+            "deliveriesIngress",
+            "deliveriesEgress",
+        ],
+    );
+    // The requests (sent settled) and the replies before this one are deliveries like others.
+    let expected = [3, 4, 1 + requests + 1, 1, 1, 6 + requests + 1, 6 + requests];
+    assert_eq!(row(&totals, &text("R")), expected);
+}
+
+#[test]
+fn what_waits_is_told() {
+    let router = Router::start();
+    let mut consumer = router.peer();
+    let receiver = consumer.attach_receiver("q", 1);
+    let mut producer = router.peer();
+    let sender = producer.attach_sender("q");
+    for _ in 0..4 {
+        producer.send_delivery(sender, &any_message(), false);
+    }
+    consumer.expect_delivery();
+    let mut manager = Manager::new(&router);
+    let columns = ["linkDir", "undeliveredCount", "unsettledCount", "creditAvailable", "deliveriesStuck"];
+    // The last of them may still be on their way from one shard to the other.
+    loop {
+        let rows: Vec<_> = manager.query("router.link", &columns);
+        let out: Vec<_> =
+            rows.iter().filter(|row| row[0] == text("out") && row[3] == Datum::Uint(0)).collect();
+        if out.iter().any(|row| row[1] == Datum::Ulong(3)) {
+            assert_eq!(out.len(), 1, "{rows:?}");
+            assert_eq!(out[0][2..], [Datum::Ulong(1), Datum::Uint(0), Datum::Ulong(0)]);
+            break;
+        }
+    }
+    consumer.grant(receiver, 10);
+    for _ in 0..3 {
+        consumer.expect_delivery();
+    }
+}
+
+#[test]
+fn a_connection_tells_of_its_peer() {
+    let router = Router::start();
+    let mut manager = Manager::new(&router);
+    let own = manager.peer.stream().local_addr().expect("a connected socket").to_string();
+    let columns =
+        ["host", "container", "dir", "role", "opened", "operStatus", "isAuthenticated", "sasl", "properties"];
+    let rows = manager.query("connection", &columns);
+    let expected = vec![
+        text(&own),
+        text("peer"),
+        text("in"),
+        text("normal"),
+        Datum::Bool(true),
+        text("up"),
+        // It left the SASL layer out.
+        Datum::Bool(false),
+        Datum::Null,
+        map([]),
+    ];
+    assert_eq!(rows, [expected]);
+    let idle = manager.query("connection", &["lastDlvSeconds", "uptimeSeconds"]);
+    assert!(matches!(idle[0][..], [Datum::Uint(_), Datum::Uint(_)]), "{idle:?}");
+}

@@ -74,6 +74,11 @@ pub struct Link {
     /// As receiver: the delivery-count up to which the sender may have been promised credit. Credit that was
     /// lowered since may have been used before the sender heard of that (§2.6.10).
     promised: Serial,
+    /// As receiver: how many deliveries beyond the credit are put up with until there is new credit. None,
+    /// unless the user says so.
+    pub(super) overdraft: u32,
+    /// As receiver: how many have come since there was new credit.
+    overdrawn: u32,
     /// Whether the receiver asked to use or give up the credit at once.
     pub drain: bool,
     /// As sender: credit that the receiver granted behind a drain that isn't answered yet.
@@ -109,6 +114,8 @@ impl Link {
             delivery_count: Serial(0),
             credit: 0,
             promised: Serial(0),
+            overdraft: 0,
+            overdrawn: 0,
             drain: false,
             credit_behind_drain: 0,
             echo: false,
@@ -205,11 +212,16 @@ impl Link {
         let promised = self.delivery_count.plus(self.credit);
         if promised > self.promised {
             self.promised = promised;
+            self.overdrawn = 0;
         }
     }
 
     /// As receiver: counts a delivery of the sender; `false` if it was never promised credit for it.
     fn recv_delivery(&mut self) -> bool {
+        if self.delivery_count >= self.promised && self.overdrawn < self.overdraft {
+            self.overdrawn += 1;
+            self.promised = self.delivery_count.next();
+        }
         let promised = self.delivery_count < self.promised;
         if promised {
             self.delivery_count = self.delivery_count.next();

@@ -118,6 +118,14 @@ impl<D: Copy + Default> Connection<D> {
         self.session_mut(channel)?.outgoing.get_mut(delivery_id).map(|unsettled| &mut unsettled.data)
     }
 
+    /// As receiver: puts up with so many deliveries beyond the credit, each time that it is used up. That is for
+    /// senders that are known to miscount; the session's window still holds for them.
+    pub fn allow_overdraft(&mut self, link: LinkRef, deliveries: u32) {
+        if let Some(link) = self.link_mut(link) {
+            link.overdraft = deliveries;
+        }
+    }
+
     /// As receiver: sets the credit that the sender has from now on, and tells it.
     pub fn send_credit(&mut self, link: LinkRef, credit: u32, drain: bool, out: &mut Output) {
         if let Some(link) = self.link_mut(link) {

@@ -6,7 +6,8 @@
 //!
 //! Each link has a session of its own as long as the broker's channel-max has room for one, since a broker may
 //! end the whole session over a node that it lacks, and a receiver that takes nothing closes its session's
-//! window.
+//! window. The session ends with its link: RabbitMQ before 4.0 keeps what wasn't settled on a detached link until then
+//! (rabbitmq-server#9022, point 27).
 
 use super::Core;
 use super::links::{Direction, Ingress, LinkCounters, NO_ROUTE, RouterLink, random_name};
@@ -199,13 +200,15 @@ pub(super) struct AutoLinks {
     configured: Vec<Arc<AutoLink>>,
     attempts: KeyedSlab<AutoLinkKey, Attempt>,
     retries: BinaryHeap<Reverse<(Instant, AutoLinkKey)>>,
+    /// Sessions to be ended at the end of the turn, since their links are gone.
+    ending: Vec<(ConnectionKey, (Channel, u32))>,
 }
 
 /// An auto-link on one of the connections that it is for.
 struct Attempt {
     auto_link: Arc<AutoLink>,
     connection: ConnectionKey,
-    /// The session that its link has or had, and that session's generation.
+    /// The session that its link has, and that session's generation.
     session: Option<(Channel, u32)>,
     progress: Progress,
     /// How often it has failed since it was last active.
@@ -404,8 +407,8 @@ impl Core {
         Ok(())
     }
 
-    /// The session for the link of an auto-link: the one that it had, a new one, or where the peer allows no
-    /// more, that of another auto-link on the connection.
+    /// The session for the link of an auto-link: a new one, or where the peer allows no more, that of another
+    /// auto-link on the connection.
     fn session_for_auto_link(&mut self, key: AutoLinkKey) -> Result<Channel, Fault> {
         let none_left = || {
             Fault::new(
@@ -414,7 +417,7 @@ impl Core {
             )
         };
         let attempt = self.auto_links.attempts.get(key).ok_or_else(none_left)?;
-        let (connection, had) = (attempt.connection, attempt.session);
+        let connection = attempt.connection;
         let others: Vec<(Channel, u32)> = self
             .auto_links
             .attempts
@@ -432,9 +435,6 @@ impl Core {
         let lives = |slot: &Slot, (channel, generation): (Channel, u32)| {
             slot.engine.lives(channel, generation).then_some(channel)
         };
-        if let Some(channel) = had.and_then(|session| lives(slot, session)) {
-            return Ok(channel);
-        }
         let channel = match slot.engine.send_begin(&mut slot.out) {
             Some(channel) => channel,
             None => others.iter().find_map(|session| lives(slot, *session)).ok_or_else(none_left)?,
@@ -483,10 +483,13 @@ impl Core {
                 }
             },
         };
-        let Some(slot) = self.connections.get(connection) else { return };
+        let Some(slot) = self.connections.get_mut(connection) else { return };
         let Some(link) = self.links.get_mut(link_key) else { return };
         link.address = address;
         link.capacity = slot.listener.link_capacity;
+        // RabbitMQ before 4.0 doesn't count what is on its way from a queue to a link when it takes over new credit
+        // (rabbitmq-server#2597). That is no more than it had credit for.
+        slot.engine.allow_overdraft(link.link, link.capacity);
         link.max_message_size = attach.max_message_size.unwrap_or(0);
         auto_link.note(slot.id, link.id, AutoLinkState::Active, None);
         log!(
@@ -540,20 +543,36 @@ impl Core {
         if let Some(link) = attempt.progress.link() {
             self.detach_auto_link(link, &Cause::Peer(None));
         }
-        let Some(slot) = self.connections.get_mut(connection) else { return };
-        attempt.auto_link.note(slot.id, 0, AutoLinkState::Inactive, None);
-        let Some((channel, generation)) = attempt.session else { return };
+        if let Some(slot) = self.connections.get(connection) {
+            attempt.auto_link.note(slot.id, 0, AutoLinkState::Inactive, None);
+        }
+        if let Some(session) = attempt.session {
+            self.end_session_of_auto_link(connection, session);
+        }
+    }
+
+    /// Ends a session that had the link of an auto-link, if nothing else uses it.
+    fn end_session_of_auto_link(&mut self, connection: ConnectionKey, session: (Channel, u32)) {
+        let (channel, generation) = session;
+        let Some(slot) = self.connections.get_mut(connection).filter(|slot| !slot.over) else { return };
         let is_shared = self
             .auto_links
             .attempts
             .iter()
-            .any(|(_, other)| other.connection == connection && other.session == attempt.session);
-        // Another link of the router's may have come to the session meanwhile, or one of the peer's.
+            .any(|(_, other)| other.connection == connection && other.session == Some(session));
+        // The peer may have attached a link of its own to it.
         let is_used = slot.engine.users(channel).iter().any(|(_, user)| user.is_some());
         if !is_shared && !is_used && slot.engine.lives(channel, generation) {
             slot.engine.send_end(channel, None, &mut slot.out);
             slot.engine.clear_session(channel);
             self.mark_dirty(connection);
+        }
+    }
+
+    /// Ends the sessions of auto-links whose links are gone, once the links have been dealt with.
+    pub(super) fn end_sessions_of_auto_links(&mut self) {
+        for (connection, session) in std::mem::take(&mut self.auto_links.ending) {
+            self.end_session_of_auto_link(connection, session);
         }
     }
 
@@ -575,6 +594,9 @@ impl Core {
         let at = self.now + pause;
         attempt.failures = attempt.failures.saturating_add(1);
         attempt.progress = Progress::Waiting(at);
+        if let Some(session) = attempt.session.take() {
+            self.auto_links.ending.push((attempt.connection, session));
+        }
         self.auto_links.retries.push(Reverse((at, key)));
         let Some(slot) = self.connections.get(attempt.connection) else { return };
         let auto_link = &attempt.auto_link;

@@ -182,15 +182,15 @@ impl Core {
             return;
         }
         // A socket that closes without an open is a port probe or a client that changed its mind.
-        if slot.engine.is_open_received() {
+        // Of one that we dialled, who dialled it tells.
+        if slot.engine.is_open_received() && slot.listener.dialled.is_none() {
             let reason = error.map_or_else(|| "closed without an AMQP close".to_owned(), ToString::to_string);
             log!(
                 Module::Server,
                 Level::Info,
-                "[C{}] Connection {} {} (container '{}') failed: {reason}",
+                "[C{}] Connection from {} (container '{}') failed: {reason}",
                 slot.id,
-                slot.from_or_to(),
-                slot.host(),
+                slot.origin,
                 slot.container
             );
         }

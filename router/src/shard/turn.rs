@@ -213,6 +213,7 @@ impl<D: Driver> Shard<D> {
         self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();
+        self.core.end_sessions_of_auto_links();
         self.report();
         self.doing(Doing::Flush);
         self.flush();

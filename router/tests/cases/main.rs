@@ -9,7 +9,9 @@ mod support;
 
 mod address;
 mod attach;
+mod auto_link;
 mod channels;
+mod connector;
 mod content;
 mod credit;
 mod flow;

@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports, reason = "every test program uses another part of it")]
 
 mod account;
+mod broker;
 mod expect;
 mod frame;
 mod link;
@@ -15,6 +16,7 @@ mod router;
 mod script;
 mod session;
 
+pub use broker::BrokerSocket;
 pub use frame::Frame;
 pub use link::{Delivery, Link, LinkId, Outcomes};
 pub use peer::{OpenOptions, PATIENCE, Peer, frame_bytes};

@@ -77,12 +77,18 @@ pub struct Peer {
     /// Flows that came with one.
     pub link_flows: usize,
     pub(super) next_link: u32,
+    /// Whether it plays a broker, in whose sessions the router attaches links.
+    pub(super) is_broker: bool,
 }
 
 impl Peer {
     /// Connects and sends nothing.
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the router accepts connections");
+        Self::on(TcpStream::connect(address).expect("the router accepts connections"))
+    }
+
+    /// One end of a connection that somebody else made.
+    pub(super) fn on(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket of TCP");
         stream.set_write_timeout(Some(PATIENCE)).expect("a time-out that isn't zero");
         Self {
@@ -105,6 +111,7 @@ impl Peer {
             session_flows: 0,
             link_flows: 0,
             next_link: 0,
+            is_broker: false,
         }
     }
 

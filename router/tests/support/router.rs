@@ -27,6 +27,7 @@ pub struct Router {
     address: SocketAddr,
     log: Arc<Log>,
     folder: PathBuf,
+    is_terminated: bool,
 }
 
 /// The lines that the router has logged so far.
@@ -74,7 +75,7 @@ impl Router {
             }
         });
         let placeholder = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut router = Self { child, address: placeholder, log, folder };
+        let mut router = Self { child, address: placeholder, log, folder, is_terminated: false };
         router.await_log("Operational");
         let listening = router.await_log("Listening on ");
         let address = listening.rsplit(' ').next().expect("a line has words");
@@ -166,9 +167,24 @@ impl Router {
         }
     }
 
+    /// Tells the router to stop (SIGTERM), and waits until it has.
+    pub fn terminate(mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).expect("a process id");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the router runs");
+        self.is_terminated = true;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is a child") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the router doesn't stop");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Whether the process has ended of itself.
     fn has_ended(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
+        !self.is_terminated && !matches!(self.child.try_wait(), Ok(None))
     }
 }
 

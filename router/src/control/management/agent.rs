@@ -5,6 +5,7 @@ use super::configured::{self, Configuration};
 use super::dialect::Dialect;
 use super::entities::{self, Entity, Process, RouterFacts};
 use super::field::Field;
+use super::follow::{Follower, Followers};
 use super::logs::{self, Logs};
 use super::observed::{self, Observed};
 use super::reply::{self, Refusal, Status};
@@ -51,6 +52,7 @@ pub(super) struct Agent {
     configuration: Configuration,
     addresses: Addresses,
     logs: Logs,
+    follower: Follower,
 }
 
 /// An answer, or why there is none.
@@ -93,12 +95,19 @@ impl Agent {
             configuration: Configuration::new(config, endpoints, router_id),
             addresses: Addresses::new(&config.addresses, reconfigure),
             logs: Logs::new(config),
+            follower: Follower::new(config),
         }
     }
 
     /// The shards.
     pub(super) fn shards(&self) -> &Shards {
         &self.shards
+    }
+
+    /// Reads the configuration again and follows what has changed in it.
+    pub(super) async fn reload(&mut self) {
+        let Self { follower, configuration, addresses, logs, .. } = self;
+        follower.reload(Followers { configuration, addresses, logs }).await;
     }
 
     /// Answers a message; `None` if nobody waits for an answer.

@@ -47,6 +47,29 @@ install_packages() {
     missing_reasons=()
 }
 
+# Installs what is wanted, and lets no package start a service of its own, by the file that Debian has for that.
+install_packages_without_services() {
+    local policy=/usr/sbin/policy-rc.d as_root=()
+    if ((${#missing_packages[@]} == 0)); then
+        return
+    fi
+    if (($(id -u) != 0)); then
+        have sudo || die "installing needs root: run this as root, or install sudo"
+        as_root=(sudo)
+    fi
+    if [[ ! -e $policy ]]; then
+        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+        "${as_root[@]}" chmod 755 "$policy"
+        # shellcheck disable=SC2064 # What it is now is what to remove.
+        trap "${as_root[*]} rm -f $policy" EXIT
+    fi
+    install_packages
+}
+
+has_rabbitmq() {
+    [[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]]
+}
+
 # A Rust toolchain is the one thing that is not installed: how to have it is the user's choice.
 check_rust() {
     local wanted
@@ -107,6 +130,11 @@ setup_tests() {
         want "installs rhea" npm
     fi
     install_packages
+    # Only Debian's layout of it is known. Elsewhere the test with a broker says that it is skipped.
+    if [[ ${RINGMAIN_SKIP_INTEROP:-} != 1 ]] && ! has_rabbitmq && have apt-get; then
+        want "the broker of a test, 35 MB with Erlang" rabbitmq-server
+        install_packages_without_services
+    fi
     # The newest one that our rust-version builds.
     setup_tool nextest 0.9.114 "runs the tests"
     setup_tool fuzz 0.13.2 "runs the fuzzers"

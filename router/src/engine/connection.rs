@@ -246,8 +246,13 @@ impl<D: Copy + Default> Connection<D> {
                 let fault = Fault::describe(
                     Condition::NOT_IMPLEMENTED,
                     format!(
-                        "the peer asks for protocol {:?} {}.{}.{}, which isn't served here",
-                        header.id, header.major, header.minor, header.revision
+                        "the peer {} protocol {:?} {}.{}.{}, which {}",
+                        if self.side == Side::Acceptor { "asks for" } else { "answers with" },
+                        header.id,
+                        header.major,
+                        header.minor,
+                        header.revision,
+                        if self.side == Side::Acceptor { "isn't served here" } else { "we didn't ask for" }
                     ),
                 );
                 return Ok(Some((Some(self.refuse_header(fault, now, out)), &[])));

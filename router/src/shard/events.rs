@@ -150,7 +150,7 @@ impl Core {
                 Level::Warning,
                 "[C{}] Connection {} {} closed because of its peer: {fault}",
                 slot.id,
-                slot.from_or_to(),
+                slot.preposition(),
                 slot.host()
             ),
             Cause::Ours(_) | Cause::Peer(_) => {}

@@ -174,7 +174,7 @@ impl Slot {
 
     /// The same as a word before the peer's address.
     #[must_use]
-    pub(super) fn from_or_to(&self) -> &'static str {
+    pub(super) fn preposition(&self) -> &'static str {
         match self.origin {
             Origin::Client(_) | Origin::Neighbour(_) | Origin::Agent => "from",
             Origin::Connector(_) => "to",

@@ -19,8 +19,8 @@ use ringmain_codec::{Condition, DeliveryState, Rejected};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long a delivery waits here before it counts as delayed, and as delayed for long (router-protocol reference
-/// §8.13).
+/// How long a delivery waits here before it counts as delayed, and as delayed for long (router-protocol
+/// reference §8.13).
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 
 /// What became of an attempt to send what waits.

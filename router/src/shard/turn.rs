@@ -313,10 +313,9 @@ impl<D: Driver> Shard<D> {
             ),
             Completion::ReceiveEnded { connection, error } => self.receive_ended(connection, error),
             Completion::Closed { connection } => {
-                if self.core.agent == Some(connection) {
-                    self.core.agent = None;
-                    self.core.connections.remove(connection);
-                } else if self.core.connections.remove(connection).is_some() {
+                self.core.agent.take_if(|agent| *agent == connection);
+                let gone = self.core.connections.remove(connection);
+                if gone.is_some_and(|slot| slot.party.is_outside()) {
                     let me = usize::from(self.core.shard.0);
                     self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -362,6 +361,8 @@ impl<D: Driver> Shard<D> {
                 self.serve_dialled(*settings, socket, peer, dialler);
             }
             Message::HangUp(connection) => self.core.hang_up(connection),
+            // A router that stops needs no management any more.
+            Message::Agent(_) if self.shutdown.is_some() => {}
             Message::Agent(socket) => {
                 let key = self.core.accept_agent();
                 self.driver.open(key, socket);

@@ -61,18 +61,17 @@ impl Core {
         let Some(link) = self.links.get_mut(key) else { return };
         let address = link.address;
         let Direction::In(ingress) = &mut link.direction else { return };
+        // Looked at when the turn ends, whatever becomes of the delivery.
+        ingress.mark_due(key, &mut self.credit_due);
         let source = Source {
             delivery: DeliveryRef { connection, link: arrived.link, key, delivery_id: arrived.delivery_id },
             settled: arrived.settled,
             message_format: arrived.message_format,
         };
         let next = if arrived.first {
-            link.counters.deliveries += 1;
+            link.counters.begin(arrived.settled);
             self.counters.ingress += 1;
-            if arrived.settled {
-                link.counters.presettled += 1;
-                self.counters.presettled += 1;
-            }
+            self.counters.presettled += u64::from(arrived.settled);
             if arrived.aborted { None } else { self.route(source, address, arrived.payload, arrived.more) }
         } else {
             let current = ingress.current.take();
@@ -83,7 +82,6 @@ impl Core {
         {
             ingress.current = next;
         }
-        self.credit_due(key);
     }
 
     /// Takes a frame that isn't its delivery's first. Returns what the next one will meet.
@@ -326,7 +324,7 @@ impl Core {
         payload: &[u8],
         more: bool,
     ) -> Option<Current> {
-        let fan_out = self.fan_outs.insert(FanOut::new(source, receivers));
+        let fan_out = self.fan_outs.insert(FanOut::new(source, receivers, self.spare.copies()));
         self.set_peer(&source, Peer::FanOut(fan_out, 0));
         let mut targets = Targets::new();
         for (copy, &receiver) in (0..).zip(receivers) {

@@ -68,6 +68,17 @@ pub struct Ingress {
     pub credit_due: bool,
 }
 
+impl Ingress {
+    /// Puts the link into the list of those whose credit is to be looked at, at the end of the turn.
+    #[inline]
+    pub(super) fn mark_due(&mut self, key: LinkKey, list: &mut Vec<LinkKey>) {
+        if !self.credit_due {
+            self.credit_due = true;
+            list.push(key);
+        }
+    }
+}
+
 /// What a link counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkCounters {

@@ -8,7 +8,6 @@ use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
 use super::share::Late;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
-use crate::base::buffer::Chunk;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
     CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX,
@@ -512,8 +511,7 @@ impl<D: Driver> Shard<D> {
             slot.sending = true;
             slot.progress = now;
             slot.engine.spoke(now);
-            let chunks: Chunks =
-                slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect::<smallvec::SmallVec<[Chunk; 2]>>();
+            let chunks: Chunks = slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect();
             self.driver.send(connection, chunks);
         }
         let was_read = slot.is_read();

@@ -10,6 +10,7 @@ mod hostile;
 #[path = "../support/hostile.rs"]
 mod hostile_peer;
 mod message;
+mod placing;
 mod resets;
 #[path = "../support/seeds.rs"]
 mod seeds;

@@ -73,6 +73,17 @@ impl SimDriver {
         Self { world, waker, now }
     }
 
+    /// The socket's line in this network. One that was accepted in another comes here, and its peer follows.
+    fn line_of_socket(&self, socket: &SimSocket) -> LineId {
+        if Rc::ptr_eq(&self.world, &socket.world) {
+            return socket.line;
+        }
+        let line = socket.world.borrow_mut().take_line(socket.line);
+        let here = self.world.borrow_mut().adopt_line(line);
+        socket.world.borrow_mut().lines[socket.line].moved = Some((Rc::downgrade(&self.world), here));
+        here
+    }
+
     fn with_line(&self, key: ConnectionKey, act: impl FnOnce(&mut World, LineId)) {
         let mut world = self.world.borrow_mut();
         if let Some(line) = world.line_of(key) {
@@ -118,7 +129,8 @@ impl Driver for SimDriver {
     }
 
     fn open(&mut self, key: ConnectionKey, socket: SimSocket) {
-        self.world.borrow_mut().open(socket.line, key);
+        let line = self.line_of_socket(&socket);
+        self.world.borrow_mut().open(line, key);
     }
 
     fn pause_receiving(&mut self, key: ConnectionKey) {

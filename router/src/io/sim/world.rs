@@ -7,8 +7,10 @@ use crate::base::time::Instant;
 use crate::io::driver::{ACCEPT_PAUSE, Chunks};
 use core::cmp::Reverse;
 use core::time::Duration;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io;
+use std::rc::Weak;
 
 /// Names a line: the two directions between one peer and the shard.
 pub(super) type LineId = usize;
@@ -108,6 +110,33 @@ pub(super) struct Line {
     is_receive_due: bool,
     is_send_due: bool,
     sending: Option<Sending>,
+    /// Where the line is now, if its socket went to another network's driver.
+    pub(super) moved: Option<(Weak<RefCell<World>>, LineId)>,
+}
+
+impl Line {
+    fn new(listener: Option<ListenerId>, stage: Stage) -> Self {
+        Self {
+            listener,
+            stage,
+            to_shard: VecDeque::new(),
+            received: 0,
+            ended: Ended::No,
+            reset_after_sent: None,
+            to_peer: VecDeque::new(),
+            handed: 0,
+            reset_after_received: None,
+            is_reading: true,
+            end: None,
+            is_paused: false,
+            is_late: false,
+            has_reported_end: false,
+            is_receive_due: false,
+            is_send_due: false,
+            sending: None,
+            moved: None,
+        }
+    }
 }
 
 /// The network.
@@ -150,25 +179,18 @@ impl World {
     }
 
     pub(super) fn add_line(&mut self, listener: Option<ListenerId>, stage: Stage) -> LineId {
-        self.lines.push(Line {
-            listener,
-            stage,
-            to_shard: VecDeque::new(),
-            received: 0,
-            ended: Ended::No,
-            reset_after_sent: None,
-            to_peer: VecDeque::new(),
-            handed: 0,
-            reset_after_received: None,
-            is_reading: true,
-            end: None,
-            is_paused: false,
-            is_late: false,
-            has_reported_end: false,
-            is_receive_due: false,
-            is_send_due: false,
-            sending: None,
-        });
+        self.lines.push(Line::new(listener, stage));
+        self.lines.len() - 1
+    }
+
+    /// Gives up the line of a socket that goes to another network.
+    pub(super) fn take_line(&mut self, id: LineId) -> Line {
+        core::mem::replace(&mut self.lines[id], Line::new(None, Stage::Gone))
+    }
+
+    /// Takes the line of a socket that comes from another network.
+    pub(super) fn adopt_line(&mut self, line: Line) -> LineId {
+        self.lines.push(line);
         self.lines.len() - 1
     }
 

@@ -141,6 +141,10 @@ impl Driver for SimDriver {
         self.with_line(key, World::resume);
     }
 
+    fn set_receive_mark(&mut self, key: ConnectionKey, bytes: u32) {
+        self.with_line(key, |world, line| world.set_receive_mark(line, bytes));
+    }
+
     fn send(&mut self, key: ConnectionKey, chunks: Chunks) {
         let mut world = self.world.borrow_mut();
         let line = world.line_of(key).expect("a send names an open connection");

@@ -104,6 +104,10 @@ pub(super) struct Line {
     /// What the shard's end has become, for the peer.
     pub(super) end: Option<PeerEnd>,
     pub(super) is_paused: bool,
+    /// So many bytes are worth a `Received`.
+    receive_mark: usize,
+    /// Whether there were as many, and not all of them were received.
+    is_worth: bool,
     /// One more `Received` may come although receiving is paused.
     is_late: bool,
     has_reported_end: bool,
@@ -129,6 +133,8 @@ impl Line {
             is_reading: true,
             end: None,
             is_paused: false,
+            receive_mark: 1,
+            is_worth: false,
             is_late: false,
             has_reported_end: false,
             is_receive_due: false,
@@ -338,6 +344,11 @@ impl World {
         self.kick_receive(id);
     }
 
+    pub(super) fn set_receive_mark(&mut self, id: LineId, bytes: u32) {
+        self.lines[id].receive_mark = bytes as usize;
+        self.kick_receive(id);
+    }
+
     fn receive(&mut self, id: LineId) {
         let line = &mut self.lines[id];
         line.is_receive_due = false;
@@ -364,6 +375,11 @@ impl World {
         if self.buffers_held >= self.options.buffer_count {
             return;
         }
+        let line = &mut self.lines[id];
+        line.is_worth |= line.to_shard.len() >= line.receive_mark || line.ended != Ended::No;
+        if !line.is_worth {
+            return;
+        }
         let mut most = line.to_shard.len().min(self.options.buffer_size);
         if let Some(limit) = line.reset_after_sent {
             most = most.min(usize::try_from(limit.saturating_sub(line.received)).unwrap_or(usize::MAX));
@@ -373,6 +389,7 @@ impl World {
             let line = &mut self.lines[id];
             let bytes: Box<[u8]> = line.to_shard.drain(..length).collect();
             line.received += length as u64;
+            line.is_worth = !line.to_shard.is_empty();
             self.buffers_held += 1;
             self.happened.push_back(Happening::Received { connection, bytes });
         }

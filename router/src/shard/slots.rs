@@ -1,5 +1,6 @@
 //! The connections of a shard.
 
+use super::rest::Rest;
 use super::share::Share;
 use super::{Core, Peer};
 use crate::base::buffer::Output;
@@ -74,6 +75,8 @@ pub struct Slot {
     pub paused: bool,
     /// Whether it isn't read because the shard holds too much payload.
     pub over_budget: bool,
+    /// Whether it only keeps alive.
+    pub(super) rest: Rest,
     /// What it has had of the turn.
     pub share: Share,
     /// Payload of it that stays in the router for now.
@@ -162,6 +165,7 @@ impl Core {
             dirty: false,
             paused: false,
             over_budget: false,
+            rest: Rest::default(),
             share: Share::default(),
             held_bytes: 0,
             links: 0,
@@ -180,7 +184,8 @@ impl Core {
     /// Puts a connection's next deadline among the timers, unless an earlier one is there already.
     pub(super) fn arm(&mut self, key: ConnectionKey) {
         let Some(slot) = self.connections.get_mut(key) else { return };
-        let Some(deadline) = slot.engine.poll_timeout() else { return };
+        let timeouts = [slot.engine.poll_timeout(), slot.rest.look_at()];
+        let Some(deadline) = timeouts.into_iter().flatten().min() else { return };
         let deadline = common_deadline(deadline, self.now);
         if slot.armed.is_none_or(|armed| deadline < armed) {
             slot.armed = Some(deadline);
@@ -208,6 +213,9 @@ impl Core {
                 continue;
             }
             slot.armed = None;
+            if slot.rest.look_at().is_some_and(|at| at <= now) {
+                self.looks.push(key);
+            }
             // A peer that isn't read isn't silent. It may still be gone, when it takes nothing for long.
             let patience = slot.engine.idle_timeout().unwrap_or(Duration::MAX);
             let stuck = slot.sending && now.since(slot.progress) > patience.saturating_mul(2);

@@ -12,6 +12,7 @@ mod hostile_peer;
 mod message;
 mod placing;
 mod resets;
+mod rest;
 #[path = "../support/seeds.rs"]
 mod seeds;
 mod slow;

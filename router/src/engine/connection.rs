@@ -625,6 +625,12 @@ impl<D: Copy + Default> Connection<D> {
         self.heard = now;
     }
 
+    /// When bytes of the peer came last, or were taken to have come.
+    #[must_use]
+    pub fn last_heard(&self) -> Instant {
+        self.heard
+    }
+
     /// Notes that bytes were given to the kernel for the peer.
     pub fn spoke(&mut self, now: Instant) {
         self.spoke = now;

@@ -537,6 +537,32 @@ pub(super) fn an_unwanted_socket_is_closed_by_dropping_it<S: Stand>(stand: S) {
     assert!(read_to_end(&mut shard, &mut peer).is_empty());
 }
 
+pub(super) fn bytes_below_the_mark_are_not_reported<S: Stand>(stand: S) {
+    let mut shard = Shard::new(stand);
+    let (mut peer, key) = shard.connect();
+    // Receiving begins with whatever is there.
+    shard.turns(3);
+    shard.driver().set_receive_mark(key, 9);
+    peer.write(b"12345678");
+    shard.turns(10);
+    assert!(shard.record(key).received.is_empty());
+    // What makes it worth a report brings all of it.
+    peer.write(b"9");
+    shard.until(|shard| shard.record(key).received == b"123456789");
+    // To lower the mark is to look.
+    peer.write(b"abc");
+    shard.turns(10);
+    assert_eq!(shard.record(key).received.len(), 9);
+    shard.driver().set_receive_mark(key, 1);
+    shard.until(|shard| shard.record(key).received == b"123456789abc");
+    // The end is reported whatever stands before it.
+    shard.driver().set_receive_mark(key, 9);
+    peer.write(b"end");
+    peer.shutdown();
+    shard.until(|shard| shard.record(key).ended.is_some());
+    assert_eq!(shard.record(key).received, b"123456789abcend");
+}
+
 pub(super) fn a_wake_ends_the_wait<S: Stand>(stand: S) {
     let mut shard = Shard::new(stand);
     let waker = shard.driver().waker();
@@ -634,6 +660,7 @@ macro_rules! contract_tests {
             closing_ends_although_the_peer_never_does,
             a_place_is_used_again_after_closed,
             an_unwanted_socket_is_closed_by_dropping_it,
+            bytes_below_the_mark_are_not_reported,
             a_wake_ends_the_wait,
             a_deadline_ends_the_wait,
             a_full_shard_lets_others_wait,

@@ -124,6 +124,11 @@ pub trait Driver {
     /// Ends a pause.
     fn resume_receiving(&mut self, key: ConnectionKey);
 
+    /// Says how many bytes of this connection are worth a `Received`: with fewer there, none need come, until there
+    /// are more (then all come), the peer ends, or this is called again. 1 at first. (`SO_RCVLOWAT`, socket(7); where the kernel
+    /// refuses, it stays as it was.)
+    fn set_receive_mark(&mut self, key: ConnectionKey, bytes: u32);
+
     /// Sends `chunks` in order. At most one `send` may be under way for a connection: the next one is
     /// allowed once [`Completion::Sent`] has come. After [`Driver::close`] it comes back with an error.
     ///

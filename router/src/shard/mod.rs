@@ -23,6 +23,7 @@
 //! | `fan_out` | deliveries with several copies |
 //! | `activity` | what the shard is doing, for the watchdog |
 //! | `idle` | blocking or spinning while there is nothing to do |
+//! | `rest` | connections that only keep alive |
 //! | `share` | what each connection may have of a turn |
 //! | `seat` | its place among the other shards |
 //! | `neighbours` | the other shards: hand-off, links to their receivers |
@@ -46,6 +47,7 @@ mod neighbours;
 mod outcome;
 mod payload;
 mod queue;
+mod rest;
 pub mod seat;
 pub mod share;
 pub mod slots;
@@ -215,6 +217,8 @@ pub struct Core {
     /// Outgoing links whose settled deliveries wait, and when that counts as congestion.
     stalls: VecDeque<(Instant, LinkKey)>,
     timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
+    /// Connections at rest that are to be looked at.
+    looks: Vec<ConnectionKey>,
     /// Payload that stays here for now.
     held_bytes: usize,
     /// Connections that aren't read because too much is held.
@@ -261,6 +265,7 @@ impl Core {
             graces: VecDeque::new(),
             stalls: VecDeque::new(),
             timers: BinaryHeap::new(),
+            looks: Vec::new(),
             held_bytes: 0,
             over_budget: Vec::new(),
             next_tag: 0,

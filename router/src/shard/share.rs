@@ -92,11 +92,14 @@ impl<D: Driver> Shard<D> {
 
     fn hear(&mut self, connection: ConnectionKey, buffer: D::Received) {
         let bytes = self.driver.bytes(&buffer);
+        let mut only_beats = false;
         if let Some(slot) = self.core.connections.get_mut(connection) {
             slot.share.spend(self.turn, bytes.len());
+            only_beats = slot.brings_only_beats(bytes, self.core.now);
         }
         self.core.recv(connection, bytes);
         self.driver.release(buffer);
+        self.rest_or_wake(connection, only_beats);
     }
 
     fn defer(&mut self, connection: ConnectionKey, late: Late<D::Received>) {

@@ -1,6 +1,7 @@
 //! The connections of a shard.
 
 use super::mailbox::DialledEvent;
+use super::rest::Rest;
 use super::share::Share;
 use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
@@ -107,6 +108,8 @@ pub struct Slot {
     pub paused: bool,
     /// Whether it isn't read because the shard holds too much payload.
     pub over_budget: bool,
+    /// Whether it only keeps alive.
+    pub(super) rest: Rest,
     /// What it has had of the turn.
     pub share: Share,
     /// Payload of it that stays in the router for now.
@@ -267,6 +270,7 @@ impl Core {
             dirty: false,
             paused: false,
             over_budget: false,
+            rest: Rest::default(),
             share: Share::default(),
             held_bytes: 0,
             links: 0,
@@ -288,7 +292,8 @@ impl Core {
     /// Puts a connection's next deadline among the timers, unless an earlier one is there already.
     pub(super) fn arm(&mut self, key: ConnectionKey) {
         let Some(slot) = self.connections.get_mut(key) else { return };
-        let Some(deadline) = slot.engine.poll_timeout() else { return };
+        let timeouts = [slot.engine.poll_timeout(), slot.rest.look_at()];
+        let Some(deadline) = timeouts.into_iter().flatten().min() else { return };
         let deadline = common_deadline(deadline, self.now);
         if slot.armed.is_none_or(|armed| deadline < armed) {
             slot.armed = Some(deadline);
@@ -316,6 +321,9 @@ impl Core {
                 continue;
             }
             slot.armed = None;
+            if slot.rest.look_at().is_some_and(|at| at <= now) {
+                self.looks.push(key);
+            }
             // A peer that isn't read isn't silent. It may still be gone, when it takes nothing for long.
             let patience = slot.engine.idle_timeout().unwrap_or(Duration::MAX);
             let stuck = slot.sending && now.since(slot.progress) > patience.saturating_mul(2);

@@ -54,6 +54,8 @@ pub struct Shard<D: Driver> {
     pub(super) turn: u32,
     /// What waits for a later turn, in order.
     pub(super) deferred: VecDeque<(ConnectionKey, Late<D::Received>)>,
+    /// Connections at rest that were looked at in the last turn.
+    pub(super) looked_at: Vec<ConnectionKey>,
 }
 
 /// How a shard reaches the other shards and the control thread.
@@ -127,6 +129,7 @@ impl<D: Driver> Shard<D> {
             came_at,
             turn: 0,
             deferred: VecDeque::new(),
+            looked_at: Vec::new(),
         }
     }
 
@@ -209,6 +212,7 @@ impl<D: Driver> Shard<D> {
         }
         self.doing(Doing::Timers);
         self.core.expire_timers();
+        self.look_at_resting();
         self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();

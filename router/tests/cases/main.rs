@@ -19,6 +19,7 @@ mod framing;
 mod idle;
 mod outcome;
 mod presettled;
+mod shards;
 mod size;
 mod storm;
 mod stream;

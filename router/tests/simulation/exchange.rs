@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const ADDRESSES: &[&str] = &["q1", "q2", "c/1", "m/1", "m/2"];
 
-fn options(random: &mut fastrand::Rng) -> SimOptions {
+pub fn options(random: &mut fastrand::Rng) -> SimOptions {
     SimOptions {
         latency_max: Duration::from_micros([0, 5, 50, 1000][random.usize(0..4)]),
         is_ragged: random.u8(0..4) > 0,
@@ -33,9 +33,9 @@ fn client_settings(random: &mut fastrand::Rng) -> Settings {
 }
 
 /// Draws messages, each with its own number.
-struct Numbers {
-    last: u64,
-    size_max: usize,
+pub struct Numbers {
+    pub last: u64,
+    pub size_max: usize,
 }
 
 impl Numbers {
@@ -51,7 +51,7 @@ impl Numbers {
     }
 }
 
-fn populate(world: &mut World, numbers: &mut Numbers, random: &mut fastrand::Rng) {
+pub fn populate(world: &mut World, numbers: &mut Numbers, random: &mut fastrand::Rng) {
     let settings = client_settings(random);
     let shard = random.usize(0..world.shards.len());
     let index = world.connect_to(shard, settings);
@@ -216,7 +216,7 @@ fn check_outcome(number: u64, state: &State, receipt: &Receipts, is_multicast: b
 }
 
 /// All receivers take everything from now on, and all is settled.
-fn finish(world: &mut World) {
+pub fn finish(world: &mut World) {
     for _ in 0..3 {
         for client in &mut world.clients {
             if client.is_over() {
@@ -288,7 +288,7 @@ fn comings_and_goings_lose_nothing_silently() {
     });
 }
 
-fn disturb(world: &mut World, numbers: &mut Numbers, random: &mut fastrand::Rng) {
+pub fn disturb(world: &mut World, numbers: &mut Numbers, random: &mut fastrand::Rng) {
     let now = world.now();
     let index = random.usize(0..world.clients.len());
     let client = &mut world.clients[index];

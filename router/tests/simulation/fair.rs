@@ -1,11 +1,18 @@
 //! A peer that sends as fast as it can, beside one that asks and waits for its answer. What is counted is
 //! turns, not time.
 
+use crate::client::Policy;
+use crate::message::Message;
 use crate::wire::{Watch, frame};
-use crate::world::World;
+use crate::world::{World, listener};
 use ringmain::base::id::ListenerId;
-use ringmain::base::limits::{BUFFERS_DEFERRED_MAX, CONNECTION_BYTES_PER_TURN_MAX};
+use ringmain::base::limits::{
+    BUFFERS_DEFERRED_MAX, CONNECTION_BYTES_PER_TURN_MAX, HAND_OFF_BYTES_PER_TURN_MAX, HAND_OFFS_MAX,
+    LARGE_CHUNK_BYTES, OUTPUT_BACKLOG_MAX,
+};
+use ringmain::engine::Settings;
 use ringmain::io::sim::{SimOptions, SimPeer};
+use ringmain::shard::Party;
 use ringmain_codec::{Begin, Flow, Open, Performative, ProtocolHeader};
 use std::time::Duration;
 
@@ -31,7 +38,11 @@ struct Raw {
 
 impl Raw {
     fn open(world: &mut World) -> Self {
-        let peer = world.networks[0].connect(ListenerId(0));
+        Self::open_on(world, 0)
+    }
+
+    fn open_on(world: &mut World, shard: usize) -> Self {
+        let peer = world.networks[shard].connect(ListenerId(0));
         peer.write(&ProtocolHeader::AMQP.to_bytes());
         peer.write(&frame(0, &Open { container_id: "raw", max_frame_size: 1 << 16, ..Open::default() }, &[]));
         peer.write(&frame(0, &Begin { incoming_window: 100, outgoing_window: 100, ..Begin::default() }, &[]));
@@ -139,4 +150,73 @@ fn the_end_comes_behind_the_flood() {
     assert_eq!(flooding.flows, 1, "what it asked last was heard before it ended");
     assert!(flooding.peer.ended().is_some());
     world.expect_empty();
+}
+
+/// What another shard passes on as fast as it can takes a bounded part of each turn, however much of it waits: who is
+/// served here has answers, and what others send from there gets through.
+#[test]
+fn a_flood_from_another_shard_keeps_nobody_from_their_answers() {
+    const FLOODING: usize = 8;
+    const MESSAGES: u64 = 400;
+    const SIZE: usize = 8 * 1024;
+    /// What is taken of the ring in one turn at the most: the chunk at hand goes beyond the bound.
+    const TAKEN_MAX: usize = HAND_OFF_BYTES_PER_TURN_MAX + LARGE_CHUNK_BYTES;
+    /// What is said beside the flood waits at the most for a full ring and a full backlog.
+    const THROUGH_MAX: usize =
+        (HAND_OFFS_MAX * LARGE_CHUNK_BYTES + OUTPUT_BACKLOG_MAX) / HAND_OFF_BYTES_PER_TURN_MAX + 4;
+    let settings = Settings { max_frame_size: 1 << 16, idle_timeout: None, ..Settings::default() };
+    let message = |number, size| Message { number, size, to: None, presettled: false, priority: None };
+    let mut world = World::with_shards(2, 1, AT_ONCE, listener());
+    let taking = world.connect_to(1, settings.clone());
+    let flooded = world.clients[taking].receive_from("flooded", 100_000, Policy::Accept);
+    let calm = world.connect_to(1, settings.clone());
+    let heard = world.clients[calm].receive_from("calm", 1000, Policy::Accept);
+    world.settle();
+    let mut asking = Raw::open_on(&mut world, 1);
+    let speaking = world.connect_to(0, settings.clone());
+    let said = world.clients[speaking].send_to(Some("calm"), Vec::new());
+    for number in 0..FLOODING as u64 {
+        let client = world.connect_to(0, settings.clone());
+        let plan =
+            (0..MESSAGES).map(|message_number| message(1000 + number * MESSAGES + message_number, SIZE));
+        world.clients[client].send_to(Some("flooded"), plan.collect());
+    }
+    let (mut rounds, mut most, mut slowest) = (0_u64, 0, 0);
+    while world.clients[taking].receivers[flooded].got.len() < FLOODING * MESSAGES as usize {
+        rounds += 1;
+        assert!(rounds < 10_000, "the flood never ends");
+        asking.ask();
+        let asked = asking.flows;
+        world.clients[speaking].senders[said].plan.push_back(message(rounds, 10));
+        let mut turns = 0;
+        while asking.flows == asked || (world.clients[calm].receivers[heard].got.len() as u64) < rounds {
+            assert!(turns < THROUGH_MAX, "round {rounds}: nothing came through in {turns} turns");
+            // The shard that passes the flood on turns more often than the one that takes it.
+            for _ in 0..8 {
+                let now = world.now();
+                for client in &mut world.clients {
+                    client.work(now);
+                }
+                world.shards[0].turn().expect("the simulated driver doesn't fail");
+            }
+            let before = world.shards[1].core().counters(Party::Client).ingress;
+            world.turn();
+            let came = usize::try_from(world.shards[1].core().counters(Party::Client).ingress - before)
+                .expect("few");
+            most = most.max(came * SIZE);
+            turns += 1;
+            asking.read();
+            assert!(asking.flows > asked || turns < 3, "round {rounds}: no answer in {turns} turns");
+        }
+        slowest = slowest.max(turns);
+    }
+    println!("{rounds} rounds, {most} bytes in a turn, {slowest} turns");
+    assert!(
+        most > HAND_OFF_BYTES_PER_TURN_MAX / 2,
+        "no more than {most} bytes came in a turn: that is no flood"
+    );
+    assert!(most <= TAKEN_MAX, "{most} bytes were taken in a turn");
+    asking.peer.close();
+    world.settle();
+    world.close_all();
 }

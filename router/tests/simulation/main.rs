@@ -10,7 +10,9 @@ mod hostile;
 #[path = "../support/hostile.rs"]
 mod hostile_peer;
 mod message;
+mod placing;
 mod resets;
+mod rest;
 #[path = "../support/seeds.rs"]
 mod seeds;
 mod slow;

@@ -1,7 +1,7 @@
 //! The shards, the networks around them, and the clients.
 
 use crate::client::Client;
-use ringmain::base::id::ListenerId;
+use ringmain::base::id::{ListenerId, ShardId};
 use ringmain::base::time::Instant;
 use ringmain::engine::Settings;
 use ringmain::io::driver::Driver as _;
@@ -10,11 +10,12 @@ use ringmain::log;
 use ringmain::rcu::Publisher;
 use ringmain::routing::{AddressSettings, Consumer, Snapshot, Treatment};
 use ringmain::shard::mailbox::{Change, Mailbox, Message, Report};
-use ringmain::shard::seat::seats;
+use ringmain::shard::seat::{Presence, seats};
 use ringmain::shard::slots::{ConnectionRole, ListenerSettings};
 use ringmain::shard::turn::{Others, Shard};
 use ringmain::shard::{Party, ShardHoldings};
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -26,6 +27,7 @@ pub struct World {
     pub networks: Vec<SimNetwork>,
     pub shards: Vec<Shard<SimDriver>>,
     pub mailboxes: Vec<Mailbox<SimDriver>>,
+    presences: Arc<[Presence]>,
     registry: Registry,
     pub clients: Vec<Client>,
     pub seed: u64,
@@ -134,8 +136,24 @@ impl World {
         Self::with_shards(1, seed, options, listener)
     }
 
-    /// Several shards, each with a network of its own.
+    /// Several shards, each with a network of its own, that keep the connections that they accept.
     pub fn with_shards(count: usize, seed: u64, options: SimOptions, listener: ListenerSettings) -> Self {
+        let own = |shard| ListenerSettings { shard: Some(shard), ..listener.clone() };
+        Self::build(count, seed, options, own)
+    }
+
+    /// Several shards, each with a network of its own. Whichever accepts a connection, it goes to the shard that
+    /// the listener names, or to the one with the fewest.
+    pub fn with_placing(count: usize, seed: u64, options: SimOptions, listener: ListenerSettings) -> Self {
+        Self::build(count, seed, options, |_| listener.clone())
+    }
+
+    fn build(
+        count: usize,
+        seed: u64,
+        options: SimOptions,
+        listener: impl Fn(ShardId) -> ListenerSettings,
+    ) -> Self {
         if !crate::seeds::is_traced() {
             quiet_log();
         }
@@ -149,6 +167,7 @@ impl World {
         let doorbells: Vec<_> = drivers.iter().map(|driver| driver.doorbell().expect("a doorbell")).collect();
         let snapshot = snapshot();
         let (publisher, seats) = seats(count, snapshot.clone());
+        let presences = seats[0].presences.clone();
         let (report, reports) = channel(1024);
         let mut shards: Vec<Shard<SimDriver>> = Vec::new();
         for ((driver, seat), receiver) in drivers.into_iter().zip(seats).zip(receivers) {
@@ -157,8 +176,7 @@ impl World {
                 mailboxes: mailboxes.clone(),
                 reports: report.clone(),
             };
-            // A socket of one network can't be handed to another's driver.
-            let listener = ListenerSettings { shard: Some(seat.id), ..listener.clone() };
+            let listener = listener(seat.id);
             shards.push(Shard::new(driver, seat, others, vec![listener], receiver));
         }
         for _ in 0..1000 {
@@ -173,7 +191,7 @@ impl World {
         }
         let random = fastrand::Rng::with_seed(seed);
         let registry = Registry { snapshot, publisher, reports, random, untold: VecDeque::new() };
-        Self { networks, shards, mailboxes, registry, clients: Vec::new(), seed }
+        Self { networks, shards, mailboxes, presences, registry, clients: Vec::new(), seed }
     }
 
     pub fn now(&self) -> Instant {
@@ -298,9 +316,15 @@ impl World {
         self.expect_empty();
     }
 
+    /// How many connections each shard has by what all shards see of it, those on their way to it included.
+    pub fn counts(&self) -> Vec<u32> {
+        self.presences.iter().map(|presence| presence.connections.load(Ordering::Relaxed)).collect()
+    }
+
     pub fn expect_empty(&self) {
         let each: Vec<ShardHoldings> = self.shards.iter().map(|shard| shard.core().holdings()).collect();
         assert_eq!(self.holdings(), ShardHoldings::default(), "the shards are empty: {each:#?}");
+        assert_eq!(self.counts(), vec![0; self.shards.len()], "no connection is counted");
         for network in &self.networks {
             assert_eq!(network.connections(), 0, "all connections are closed");
             assert_eq!(network.buffers_held(), 0, "all buffers are back");

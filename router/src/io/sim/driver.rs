@@ -73,6 +73,17 @@ impl SimDriver {
         Self { world, waker, now }
     }
 
+    /// The socket's line in this network. One that was accepted in another comes here, and its peer follows.
+    fn line_of_socket(&self, socket: &SimSocket) -> LineId {
+        if Rc::ptr_eq(&self.world, &socket.world) {
+            return socket.line;
+        }
+        let line = socket.world.borrow_mut().take_line(socket.line);
+        let here = self.world.borrow_mut().adopt_line(line);
+        socket.world.borrow_mut().lines[socket.line].moved = Some((Rc::downgrade(&self.world), here));
+        here
+    }
+
     fn with_line(&self, key: ConnectionKey, act: impl FnOnce(&mut World, LineId)) {
         let mut world = self.world.borrow_mut();
         if let Some(line) = world.line_of(key) {
@@ -126,7 +137,8 @@ impl Driver for SimDriver {
     }
 
     fn open(&mut self, key: ConnectionKey, socket: SimSocket) {
-        self.world.borrow_mut().open(socket.line, key);
+        let line = self.line_of_socket(&socket);
+        self.world.borrow_mut().open(line, key);
     }
 
     fn pause_receiving(&mut self, key: ConnectionKey) {
@@ -135,6 +147,10 @@ impl Driver for SimDriver {
 
     fn resume_receiving(&mut self, key: ConnectionKey) {
         self.with_line(key, World::resume);
+    }
+
+    fn set_receive_mark(&mut self, key: ConnectionKey, bytes: u32) {
+        self.with_line(key, |world, line| world.set_receive_mark(line, bytes));
     }
 
     fn send(&mut self, key: ConnectionKey, chunks: Chunks) {

@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A simulated network around one shard. Clones are handles on the same network.
+///
+/// A socket that its driver accepted may be opened by the driver of another network, as one shard hands it to
+/// another: the connection goes on there, by that network's clock and options, and its [`SimPeer`] follows.
 #[derive(Clone)]
 pub struct SimNetwork {
     world: Rc<RefCell<World>>,

@@ -24,21 +24,35 @@ impl SimPeer {
         Self { world, line }
     }
 
+    /// Does something with the line, in the network in which it is now: the shard that accepted it may have
+    /// handed the socket to another one.
+    fn with_line<Outcome>(&self, act: impl FnOnce(&mut World, LineId) -> Outcome) -> Outcome {
+        let moved = self.world.borrow().lines[self.line].moved.clone();
+        match moved {
+            None => act(&mut self.world.borrow_mut(), self.line),
+            Some((world, line)) => {
+                let world = world.upgrade().expect("the network that the socket went to is there");
+                act(&mut world.borrow_mut(), line)
+            }
+        }
+    }
+
     /// Sends `bytes`. The peer's own buffer is unlimited; [`SimPeer::unreceived`] says how much is in it.
     /// After the end of either side it does nothing.
     pub fn write(&self, bytes: &[u8]) {
-        let mut world = self.world.borrow_mut();
-        let line = &mut world.lines[self.line];
-        if line.ended == Ended::No && line.end.is_none() {
-            line.to_shard.extend(bytes);
-            world.kick_receive(self.line);
-        }
+        self.with_line(|world, id| {
+            let line = &mut world.lines[id];
+            if line.ended == Ended::No && line.end.is_none() {
+                line.to_shard.extend(bytes);
+                world.kick_receive(id);
+            }
+        });
     }
 
     /// How many of the bytes written the shard has not received.
     #[must_use]
     pub fn unreceived(&self) -> usize {
-        self.world.borrow().lines[self.line].to_shard.len()
+        self.with_line(|world, id| world.lines[id].to_shard.len())
     }
 
     /// What the shard has sent since the last call.
@@ -50,26 +64,28 @@ impl SimPeer {
     /// At most `most` of the bytes that the shard has sent. Makes room for a send that waits for it.
     #[must_use]
     pub fn read(&self, most: usize) -> Vec<u8> {
-        let mut world = self.world.borrow_mut();
-        let line = &mut world.lines[self.line];
-        let length = most.min(line.to_peer.len());
-        let bytes: Vec<u8> = line.to_peer.drain(..length).collect();
-        if length > 0 {
-            world.kick_send(self.line);
-        }
-        bytes
+        self.with_line(|world, id| {
+            let line = &mut world.lines[id];
+            let length = most.min(line.to_peer.len());
+            let bytes: Vec<u8> = line.to_peer.drain(..length).collect();
+            if length > 0 {
+                world.kick_send(id);
+            }
+            bytes
+        })
     }
 
     /// Stops taking bytes beyond the socket's buffer: the shard's sends stay under way once it is full.
     pub fn stop_reading(&self) {
-        self.world.borrow_mut().lines[self.line].is_reading = false;
+        self.with_line(|world, id| world.lines[id].is_reading = false);
     }
 
     /// Ends [`SimPeer::stop_reading`].
     pub fn start_reading(&self) {
-        let mut world = self.world.borrow_mut();
-        world.lines[self.line].is_reading = true;
-        world.kick_send(self.line);
+        self.with_line(|world, id| {
+            world.lines[id].is_reading = true;
+            world.kick_send(id);
+        });
     }
 
     /// Ends the peer's direction, in order: the shard receives what was written, then the end.
@@ -83,57 +99,61 @@ impl SimPeer {
     }
 
     fn end(&self, ended: Ended) {
-        let mut world = self.world.borrow_mut();
-        let line = &mut world.lines[self.line];
-        if line.ended != Ended::Reset {
-            line.ended = ended;
-            world.kick_receive(self.line);
-            world.kick_send(self.line);
-        }
+        self.with_line(|world, id| {
+            let line = &mut world.lines[id];
+            if line.ended != Ended::Reset {
+                line.ended = ended;
+                world.kick_receive(id);
+                world.kick_send(id);
+            }
+        });
     }
 
     /// Resets the connection at once. What the shard has not received is lost, and what it is sending.
     pub fn reset(&self) {
-        self.world.borrow_mut().reset(self.line);
+        self.with_line(World::reset);
     }
 
     /// Resets the connection once the shard has received exactly `bytes` bytes of this peer.
     pub fn reset_after_sent(&self, bytes: u64) {
-        let mut world = self.world.borrow_mut();
-        let line = &mut world.lines[self.line];
-        line.reset_after_sent = Some(bytes);
-        if line.received >= bytes {
-            world.reset(self.line);
-        }
+        self.with_line(|world, id| {
+            let line = &mut world.lines[id];
+            line.reset_after_sent = Some(bytes);
+            if line.received >= bytes {
+                world.reset(id);
+            }
+        });
     }
 
     /// Resets the connection once the shard has sent exactly `bytes` bytes to this peer.
     pub fn reset_after_received(&self, bytes: u64) {
-        let mut world = self.world.borrow_mut();
-        let line = &mut world.lines[self.line];
-        line.reset_after_received = Some(bytes);
-        if line.handed >= bytes {
-            world.reset(self.line);
-        }
+        self.with_line(|world, id| {
+            let line = &mut world.lines[id];
+            line.reset_after_received = Some(bytes);
+            if line.handed >= bytes {
+                world.reset(id);
+            }
+        });
     }
 
     /// How the connection ended; `None` while it lasts, or while bytes that came before the end are unread.
     #[must_use]
     pub fn ended(&self) -> Option<PeerEnd> {
-        let world = self.world.borrow();
-        let line = &world.lines[self.line];
-        line.end.filter(|&end| end == PeerEnd::Reset || line.to_peer.is_empty())
+        self.with_line(|world, id| {
+            let line = &world.lines[id];
+            line.end.filter(|&end| end == PeerEnd::Reset || line.to_peer.is_empty())
+        })
     }
 
     /// How many bytes the shard has received of this peer.
     #[must_use]
     pub fn sent_total(&self) -> u64 {
-        self.world.borrow().lines[self.line].received
+        self.with_line(|world, id| world.lines[id].received)
     }
 
     /// How many bytes the shard has sent to this peer, read or not.
     #[must_use]
     pub fn received_total(&self) -> u64 {
-        self.world.borrow().lines[self.line].handed
+        self.with_line(|world, id| world.lines[id].handed)
     }
 }

@@ -223,3 +223,25 @@ fn sending_to_a_peer_that_has_closed_fails_and_resets() {
     assert!(trace[0].1.contains("Err("), "{trace:?}");
     assert!(peer.read_all().is_empty());
 }
+
+#[test]
+fn a_socket_that_goes_to_another_networks_driver_takes_its_peer_along() {
+    let (accepting, serving) = (SimNetwork::new(1), SimNetwork::new(2));
+    let (mut acceptor, mut driver) = (accepting.driver(), serving.driver());
+    acceptor.listen(ListenerId(0), accepting.listener()).expect("to listen");
+    let peer = accepting.connect(ListenerId(0));
+    peer.write(b"before ");
+    acceptor.submit_and_wait(None).expect("the simulation works");
+    let Some(Completion::Accepted { socket, .. }) = acceptor.next_completion() else { panic!("nobody came") };
+    peer.write(b"between ");
+    driver.open(KEY, socket);
+    peer.write(b"after");
+    assert_eq!(receive_all(&serving, &mut driver), (b"before between after".to_vec(), false));
+    driver.send(KEY, [chunk(b"an answer")].into_iter().collect());
+    settle(&serving, &mut driver);
+    assert_eq!(peer.read_all(), b"an answer");
+    assert_eq!((accepting.connections(), serving.connections()), (0, 1));
+    peer.reset();
+    assert_eq!(receive_all(&serving, &mut driver), (Vec::new(), true));
+    assert!(accepting.is_idle());
+}

@@ -7,8 +7,10 @@ use crate::base::time::Instant;
 use crate::io::driver::{ACCEPT_PAUSE, Chunks};
 use core::cmp::Reverse;
 use core::time::Duration;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io;
+use std::rc::Weak;
 
 /// Names a line: the two directions between one peer and the shard.
 pub(super) type LineId = usize;
@@ -102,12 +104,45 @@ pub(super) struct Line {
     /// What the shard's end has become, for the peer.
     pub(super) end: Option<PeerEnd>,
     pub(super) is_paused: bool,
+    /// So many bytes are worth a `Received`.
+    receive_mark: usize,
+    /// Whether there were as many, and not all of them were received.
+    is_worth: bool,
     /// One more `Received` may come although receiving is paused.
     is_late: bool,
     has_reported_end: bool,
     is_receive_due: bool,
     is_send_due: bool,
     sending: Option<Sending>,
+    /// Where the line is now, if its socket went to another network's driver.
+    pub(super) moved: Option<(Weak<RefCell<World>>, LineId)>,
+}
+
+impl Line {
+    fn new(listener: Option<ListenerId>, stage: Stage) -> Self {
+        Self {
+            listener,
+            stage,
+            to_shard: VecDeque::new(),
+            received: 0,
+            ended: Ended::No,
+            reset_after_sent: None,
+            to_peer: VecDeque::new(),
+            handed: 0,
+            reset_after_received: None,
+            is_reading: true,
+            end: None,
+            is_paused: false,
+            receive_mark: 1,
+            is_worth: false,
+            is_late: false,
+            has_reported_end: false,
+            is_receive_due: false,
+            is_send_due: false,
+            sending: None,
+            moved: None,
+        }
+    }
 }
 
 /// The network.
@@ -150,25 +185,18 @@ impl World {
     }
 
     pub(super) fn add_line(&mut self, listener: Option<ListenerId>, stage: Stage) -> LineId {
-        self.lines.push(Line {
-            listener,
-            stage,
-            to_shard: VecDeque::new(),
-            received: 0,
-            ended: Ended::No,
-            reset_after_sent: None,
-            to_peer: VecDeque::new(),
-            handed: 0,
-            reset_after_received: None,
-            is_reading: true,
-            end: None,
-            is_paused: false,
-            is_late: false,
-            has_reported_end: false,
-            is_receive_due: false,
-            is_send_due: false,
-            sending: None,
-        });
+        self.lines.push(Line::new(listener, stage));
+        self.lines.len() - 1
+    }
+
+    /// Gives up the line of a socket that goes to another network.
+    pub(super) fn take_line(&mut self, id: LineId) -> Line {
+        core::mem::replace(&mut self.lines[id], Line::new(None, Stage::Gone))
+    }
+
+    /// Takes the line of a socket that comes from another network.
+    pub(super) fn adopt_line(&mut self, line: Line) -> LineId {
+        self.lines.push(line);
         self.lines.len() - 1
     }
 
@@ -316,6 +344,11 @@ impl World {
         self.kick_receive(id);
     }
 
+    pub(super) fn set_receive_mark(&mut self, id: LineId, bytes: u32) {
+        self.lines[id].receive_mark = bytes as usize;
+        self.kick_receive(id);
+    }
+
     fn receive(&mut self, id: LineId) {
         let line = &mut self.lines[id];
         line.is_receive_due = false;
@@ -342,6 +375,11 @@ impl World {
         if self.buffers_held >= self.options.buffer_count {
             return;
         }
+        let line = &mut self.lines[id];
+        line.is_worth |= line.to_shard.len() >= line.receive_mark || line.ended != Ended::No;
+        if !line.is_worth {
+            return;
+        }
         let mut most = line.to_shard.len().min(self.options.buffer_size);
         if let Some(limit) = line.reset_after_sent {
             most = most.min(usize::try_from(limit.saturating_sub(line.received)).unwrap_or(usize::MAX));
@@ -351,6 +389,7 @@ impl World {
             let line = &mut self.lines[id];
             let bytes: Box<[u8]> = line.to_shard.drain(..length).collect();
             line.received += length as u64;
+            line.is_worth = !line.to_shard.is_empty();
             self.buffers_held += 1;
             self.happened.push_back(Happening::Received { connection, bytes });
         }

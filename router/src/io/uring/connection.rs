@@ -149,6 +149,21 @@ impl Connection {
         self.receive = Receive::Armed;
     }
 
+    /// Sets how many bytes make the socket readable. The kernel looks at once whether as many are there.
+    pub(super) fn set_receive_mark(&self, bytes: u32) {
+        let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+        // SAFETY: the descriptor is open, and the kernel reads the four bytes of `value` during the call.
+        let _unchanged = unsafe {
+            libc::setsockopt(
+                self.descriptor.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVLOWAT,
+                (&raw const value).cast(),
+                size_of::<i32>() as libc::socklen_t,
+            )
+        };
+    }
+
     fn is_quiet(&self) -> bool {
         let receiving = match self.receive {
             Receive::Armed | Receive::Cancelled => true,

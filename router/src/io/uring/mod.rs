@@ -322,6 +322,14 @@ impl Driver for UringDriver {
         }
     }
 
+    fn set_receive_mark(&mut self, key: ConnectionKey, bytes: u32) {
+        if let Some(connection) = find(&mut self.connections, key)
+            && connection.phase == Phase::Open
+        {
+            connection.set_receive_mark(bytes);
+        }
+    }
+
     fn send(&mut self, key: ConnectionKey, chunks: Chunks) {
         let connection = find(&mut self.connections, key);
         let connection = connection.expect("a send names an open connection");

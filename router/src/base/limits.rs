@@ -143,6 +143,10 @@ pub const REQUEST_BYTES_MAX: u64 = 256 * 1024;
 /// that they came to.
 pub const REQUESTS_MAX: u32 = 64;
 
+/// Management replies that may wait in a shard for their receivers. Those for a receiver that takes nothing count
+/// only until it is congested.
+pub const REPLIES_MAX: u32 = 4096;
+
 /// Replies that wait for credit or for their socket. Beyond it no further request is looked at.
 pub const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 

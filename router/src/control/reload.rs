@@ -3,7 +3,7 @@
 //! What differs from the file as it was read last is applied, step by step; what was made or changed by
 //! management meanwhile stays. A file with a fault changes nothing.
 
-use super::config::{Config, ConfigErrors, Step};
+use super::config::{Config, ConfigErrors, Record, Step};
 use crate::log;
 use crate::log::{Level, Module};
 
@@ -15,11 +15,11 @@ pub(super) trait Running {
     /// A file of the log can't be opened: a sentence for the user.
     fn follow_log(&mut self, config: &Config) -> Result<(), String>;
 
-    /// Takes a step other than [`Step::Restart`].
+    /// Takes a step other than [`Step::Restart`]. `record` is what it adds or removes.
     ///
     /// # Errors
     /// Why it couldn't be taken: a sentence for the user.
-    async fn take(&mut self, step: &Step) -> Result<(), String>;
+    async fn take(&mut self, step: &Step, record: &Record) -> Result<(), String>;
 }
 
 /// What came of reading the file again.
@@ -76,7 +76,10 @@ pub(super) async fn reload(
             log!(Module::Server, Level::Warning, "{}: {what} has changed, which takes a restart", new.file);
             continue;
         }
-        match running.take(&step).await {
+        let record = if step.is_removal() { applied.record_of(&step) } else { new.record_of(&step) };
+        let record = record.cloned();
+        let Some(record) = record else { continue };
+        match running.take(&step, &record).await {
             Ok(()) => {
                 taken += 1;
                 log!(Module::Server, Level::Notice, "{}: {step}", new.file);
@@ -113,7 +116,7 @@ fn counted(count: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Reloaded, Running, reload};
-    use crate::control::config::{Config, Step};
+    use crate::control::config::{Config, Record, Step};
 
     /// Notes the steps, and fails those that name `unlucky`.
     #[derive(Default)]
@@ -135,7 +138,7 @@ mod tests {
             self.note("log".to_owned())
         }
 
-        async fn take(&mut self, step: &Step) -> Result<(), String> {
+        async fn take(&mut self, step: &Step, _: &Record) -> Result<(), String> {
             self.note(step.to_string())
         }
     }

@@ -78,19 +78,22 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         builder
     };
     tokio_uring::builder().uring_builder(&runtime_ring).start(async move {
-        let mut signals = Signals::new().map_err(|error| format!("can't handle signals: {error}"))?;
+        let no_signals = |error| format!("can't handle signals: {error}");
+        let mut signals = Signals::new().map_err(no_signals)?;
+        let hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
         let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
         let endpoints = Endpoints::new(&id, shards.handle());
         start_endpoints(&endpoints, config, &addresses);
-        let management = Management::start(management::Setup {
+        let setup = management::Setup {
             config,
             router_id: &id,
             mailboxes: shards.mailboxes(),
             reconfigure: shards.reconfigure(),
             endpoints: endpoints.clone(),
-        });
+        };
+        let management = Management::start(setup, hang_up);
         let management = tokio_uring::spawn(management.await?.run());
         // Last of all: whoever can connect finds a router that is ready.
         shards.listen(sockets);
@@ -319,12 +322,11 @@ fn bind_one(address: BindAddress) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// The signals that a router knows.
+/// The signals that stop a router. SIGHUP is management's.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
-    hang_up: Signal,
 }
 
 impl Signals {
@@ -333,23 +335,15 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
-            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
     /// Waits for a signal that means to stop, and returns its name.
     async fn stop(&mut self) -> &'static str {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return "SIGTERM",
-                _ = self.interrupt.recv() => return "SIGINT",
-                _ = self.quit.recv() => return "SIGQUIT",
-                _ = self.hang_up.recv() => log!(
-                    Module::Server,
-                    Level::Warning,
-                    "SIGHUP: this version can't read its configuration again; restart it for a new one"
-                ),
-            }
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.quit.recv() => "SIGQUIT",
         }
     }
 }

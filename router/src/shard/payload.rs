@@ -1,7 +1,7 @@
 //! Payload that stays in the router for now, and what it costs those who sent it.
 
 use super::forward::Outgoing;
-use super::{Core, Source};
+use super::{Core, Party, Source};
 use crate::base::id::{Channel, ConnectionKey, FanOutKey, LinkKey};
 use crate::base::limits::PIECE_OVERHEAD_BYTES;
 use std::rc::Rc;
@@ -17,8 +17,8 @@ pub(super) struct Payload {
 pub(super) struct HeldFor {
     connection: ConnectionKey,
     channel: Channel,
-    /// Tells the session from a later one on the same channel.
-    generation: u32,
+    /// Tells the session from a later one on the same channel; `None`: its window is left as it is.
+    generation: Option<u32>,
 }
 
 /// Some payload of one delivery, in the order in which it came.
@@ -43,11 +43,14 @@ impl Payload {
 
 impl Core {
     /// Charges a session for bytes that stay in the router.
+    ///
+    /// The management agent's window isn't closed for them: a client that takes no replies would keep them
+    /// from all others. What waits for such a client is bounded as for any receiver (`congestion`).
     pub(super) fn hold_bytes(&mut self, source: &Source, bytes: usize) -> HeldFor {
         let (connection, channel) = (source.delivery.connection, source.delivery.link.channel);
-        let generation = self.connections.get_mut(connection).map_or(0, |slot| {
+        let generation = self.connections.get_mut(connection).and_then(|slot| {
             slot.held_bytes += bytes;
-            slot.engine.hold(channel, bytes)
+            (source.party != Party::Agent).then(|| slot.engine.hold(channel, bytes))
         });
         self.held_bytes += bytes;
         HeldFor { connection, channel, generation }
@@ -58,7 +61,9 @@ impl Core {
         self.held_bytes -= bytes;
         if let Some(slot) = self.connections.get_mut(session.connection) {
             slot.held_bytes -= bytes;
-            slot.engine.release(session.channel, session.generation, bytes);
+            if let Some(generation) = session.generation {
+                slot.engine.release(session.channel, generation, bytes);
+            }
             self.mark_dirty(session.connection);
         }
     }

@@ -9,12 +9,12 @@
 //! Nothing while nobody asks. A place costs about a tenth of a microsecond, and the copies of names.
 
 use super::links::{Direction, LinkCounters, RouterLink};
-use super::neighbours::{RECEIVER_CAPACITY, settings};
+use super::neighbours::settings;
 use super::slots::{ConnectionRole, ListenerSettings, Origin, SharedSettings, Slot};
 use super::{Core, Party, ShardCounters};
 use crate::base::buffer::PoolUsage;
 use crate::base::id::{ConnectionKey, ShardId};
-use crate::base::limits::SURVEY_PLACES_PER_TURN_MAX;
+use crate::base::limits::{REPLIES_MAX, SURVEY_PLACES_PER_TURN_MAX};
 use crate::base::time::Instant;
 use crate::engine::{Settings, Side};
 use crate::routing::{AddressCounters, AddressSettings, LocalAddress};
@@ -177,7 +177,7 @@ fn agent_settings(container_id: &str) -> SharedSettings {
     let neighbour = settings();
     SharedSettings::new(ListenerSettings {
         engine: Settings { container_id: container_id.to_owned(), ..(*neighbour.engine).clone() },
-        link_capacity: RECEIVER_CAPACITY,
+        link_capacity: REPLIES_MAX,
         ..(*neighbour.listener).clone()
     })
 }
@@ -322,5 +322,70 @@ fn address_facts(address: &LocalAddress) -> AddressFacts {
         subscribers: (address.receivers.len() as u64).saturating_sub(address.in_process.into()),
         in_process: address.in_process,
         counters: address.counters,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::id::{Key, LinkKey};
+    use crate::io::driver::Driver as _;
+    use crate::io::sim::{SimDriver, SimNetwork};
+    use crate::routing::{Address, Snapshot, Treatment};
+    use crate::shard::mailbox::{Mailbox, Message};
+    use crate::shard::turn::Shard;
+
+    const ADDRESSES: usize = 3 * SURVEY_PLACES_PER_TURN_MAX + 10;
+
+    /// A shard with many addresses, that a receiver each uses.
+    fn crowded() -> (Shard<SimDriver>, Mailbox<SimDriver>) {
+        let network = SimNetwork::new(1);
+        network.hold_clock(true);
+        let driver = network.driver();
+        let (mailbox, letters) = Mailbox::new(driver.waker());
+        let mut shard = Shard::alone(driver, Snapshot::new("R", Treatment::Balanced), Vec::new(), letters);
+        shard.turn().expect("the simulated driver doesn't fail");
+        for number in 0..ADDRESSES {
+            let text = format!("q/{number}");
+            let core = &mut shard.core;
+            let key = core.addresses.find_or_insert(Address::parse(&text, "R"), core.routes.load());
+            let link = LinkKey(Key { index: 0, generation: u32::MAX });
+            core.addresses.get_mut(key).expect("just put in").receivers.push(link);
+        }
+        (shard, mailbox)
+    }
+
+    fn ask(mailbox: &Mailbox<SimDriver>, subject: Subject) -> oneshot::Receiver<Findings> {
+        let (reply, answer) = oneshot::channel();
+        assert!(mailbox.send(Message::Survey(Survey { subject, reply })).is_ok());
+        answer
+    }
+
+    #[test]
+    fn a_large_survey_takes_several_turns_that_do_not_wait() {
+        let (mut shard, mailbox) = crowded();
+        let mut answer = ask(&mailbox, Subject::Addresses);
+        for turn in 1..=3 {
+            shard.turn().expect("the simulated driver doesn't fail");
+            assert!(answer.try_recv().is_err(), "turn {turn}");
+            assert!(shard.prepare_wait().is_some(), "there is more to do after turn {turn}");
+        }
+        shard.turn().expect("the simulated driver doesn't fail");
+        let findings = answer.try_recv().expect("all is looked at");
+        assert_eq!(findings.addresses.len(), ADDRESSES);
+        assert!(findings.addresses.iter().all(|address| address.subscribers == 1));
+        assert_eq!(shard.prepare_wait(), None, "now it may sleep");
+    }
+
+    #[test]
+    fn small_surveys_share_a_turn_and_nobody_waits_for_one_that_nobody_wants() {
+        let (mut shard, mailbox) = crowded();
+        drop(ask(&mailbox, Subject::Addresses));
+        let mut totals = ask(&mailbox, Subject::Totals);
+        let mut links = ask(&mailbox, Subject::Links);
+        shard.turn().expect("the simulated driver doesn't fail");
+        assert_eq!(totals.try_recv().expect("it takes no place").totals.links, 0);
+        assert!(links.try_recv().expect("there is none").links.is_empty());
+        assert_eq!(shard.prepare_wait(), None);
     }
 }

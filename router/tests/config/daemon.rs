@@ -7,13 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::program::{Folder, text};
-
-/// A port that was free just now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    listener.local_addr().expect("it is bound").port()
-}
+use crate::program::{Folder, free_port, text};
 
 #[test]
 fn it_returns_when_clients_can_connect_and_leaves_its_process_id() {

@@ -6,4 +6,5 @@ mod daemon;
 mod documents;
 mod program;
 mod recorded;
+mod reload;
 mod started;

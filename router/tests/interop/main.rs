@@ -1,9 +1,11 @@
 //! Real clients that others wrote exchange messages through the real router: Proton for Python, rhea and fe2o3-amqp, each
-//! as sender and as receiver of each other. `peers/README.md` describes the three small programs; `scenarios.rs` has what
-//! they are told and the right answers; `wire.rs` looks at every frame in between. `scripts/test` installs what they need.
+//! as sender and as receiver of each other; and a client of Proton asks the management node as `qdmanage` does.
+//! `peers/README.md` describes the small programs; `scenarios.rs` has what they are told and the right answers; `wire.rs` looks
+//! at every frame in between. `scripts/test` installs what they need.
 //!
 //! `RINGMAIN_BIN` names another router binary to test; `RINGMAIN_SKIP_INTEROP=1` skips these tests.
 
+mod management;
 mod peer;
 mod process;
 mod readme;
@@ -45,6 +47,13 @@ pairing!(rhea_to_fe2o3: Rhea, Fe2o3);
 pairing!(fe2o3_to_proton: Fe2o3, Proton);
 pairing!(fe2o3_to_rhea: Fe2o3, Rhea);
 pairing!(fe2o3_to_fe2o3: Fe2o3, Fe2o3);
+
+#[test]
+fn management_tools() {
+    if !is_skipped() {
+        management::what_the_tools_do();
+    }
+}
 
 fn is_skipped() -> bool {
     let skipped = std::env::var_os("RINGMAIN_SKIP_INTEROP").is_some_and(|value| value == "1");

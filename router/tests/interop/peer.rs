@@ -66,7 +66,7 @@ impl Library {
     }
 }
 
-fn peers() -> PathBuf {
+pub fn peers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peers")
 }
 

@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use crate::datum::{map, text, texts};
-use crate::manager::{Manager, any_message};
+use crate::datum::{Datum, map, text, texts};
+use crate::manager::{Manager, any_message, request};
 use crate::support::{Router, Setup};
 
 const MESSAGES: usize = 20_000;
@@ -55,4 +55,25 @@ fn two_shards_lose_neither_messages_nor_requests() {
             }
         }
     });
+}
+
+/// A client that asks for much and takes nothing, neither by credit nor from its socket.
+#[test]
+fn a_client_that_takes_no_replies_holds_up_nobody() {
+    let router = Router::with(Setup { router: "    workerThreads: 2\n", ..Setup::default() });
+    let mut idlers: Vec<Manager> = (0..6).map(|_| Manager::new(&router)).collect();
+    for (number, idler) in idlers.iter_mut().enumerate() {
+        if number % 2 == 0 {
+            idler.take_no_more();
+        }
+        let reply_to = idler.reply_to.clone();
+        let schema = map([("operation", text("GET-JSON-SCHEMA"))]);
+        for _ in 0..20 {
+            idler.send(&request(&reply_to, &Datum::Null, &schema, &map([]), None));
+        }
+    }
+    let mut manager = Manager::new(&router);
+    for _ in 0..50 {
+        assert_eq!(manager.query("router.address", &["name"]).len(), 2 + 7);
+    }
 }

@@ -68,6 +68,11 @@ impl Manager {
         reply
     }
 
+    /// Takes the credit for replies back.
+    pub fn take_no_more(&mut self) {
+        self.peer.grant(self.replies, 0);
+    }
+
     /// Sends a request that is a message already.
     pub fn send(&mut self, request: &[u8]) {
         self.peer.send_delivery(self.requests, request, true);

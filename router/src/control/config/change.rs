@@ -128,6 +128,16 @@ impl Config {
         self.rebuilt(records, findings)
     }
 
+    /// The configuration with another entity that a file has. It is at the end of [`Config::records`].
+    ///
+    /// # Errors
+    /// Another entity forbids it: why, without a line that means anything.
+    pub fn with_record(&self, record: Record) -> Result<Self, ConfigErrors> {
+        let mut records = self.records.clone();
+        records.push(record);
+        self.rebuilt(records, Findings::new(&self.file))
+    }
+
     /// The configuration with other values of the entity at `index` of [`Config::records`], as management's
     /// UPDATE makes it.
     ///
@@ -157,6 +167,6 @@ impl Config {
     fn rebuilt(&self, records: Vec<Record>, mut findings: Findings) -> Result<Self, ConfigErrors> {
         let config = typed::build(records, &mut findings);
         let warnings = findings.finish()?;
-        Ok(Self { file: self.file.clone(), warnings, ..config })
+        Ok(Self { file: self.file.clone(), source: self.source.clone(), warnings, ..config })
     }
 }

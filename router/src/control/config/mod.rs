@@ -35,7 +35,7 @@ mod tests;
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use change::{Change, Difference};
 pub use error::{ConfigError, ConfigErrors};
@@ -63,6 +63,8 @@ const FILE_SIZE_MAX: u64 = 16 << 20;
 pub struct Config {
     /// What messages call the file.
     pub file: String,
+    /// The file itself; `None`: the text came from elsewhere.
+    pub source: Option<PathBuf>,
     /// The router as a whole.
     pub router: RouterConfig,
     /// Where it listens, in the order of the file.
@@ -108,7 +110,8 @@ impl Config {
         let text = read(path).map_err(|error| ConfigErrors(vec![error]))?;
         let variable = |name: &str| std::env::var(name).ok();
         let config = Self::parse_with(&text, &name, &variable);
-        policy_dir::load_into(config, &variable)
+        let config = policy_dir::load_into(config, &variable)?;
+        Ok(Self { source: Some(path.to_owned()), ..config })
     }
 
     /// Reads `text`, with no environment variable set. Messages call it `name`; if that ends in `.json`, it is

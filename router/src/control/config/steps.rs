@@ -77,6 +77,27 @@ impl Config {
         steps.into_iter().chain(additions).chain(restarts).collect()
     }
 
+    /// The record of what a step adds, if this is the new configuration, or removes, if it is the old one.
+    #[must_use]
+    pub fn record_of(&self, step: &Step) -> Option<&Record> {
+        let (section, place) = match step {
+            Step::AddListener(listener) | Step::RemoveListener(listener) => {
+                ("listener", self.listeners.iter().position(|other| other == listener))
+            }
+            Step::AddConnector(connector) | Step::RemoveConnector(connector) => {
+                ("connector", self.connectors.iter().position(|other| other == connector))
+            }
+            Step::AddAutoLink(link) | Step::RemoveAutoLink(link) => {
+                ("autoLink", self.auto_links.iter().position(|other| other == link))
+            }
+            Step::SetAddress(address) | Step::RemoveAddress(address) => {
+                ("address", self.addresses.iter().position(|other| other == address))
+            }
+            Step::Restart(_) => return None,
+        };
+        self.records.iter().filter(|record| record.entity_name() == section).nth(place?)
+    }
+
     /// Takes what a failed step would have added out again, so that it counts as missing.
     pub(in crate::control) fn forget(&mut self, step: &Step) {
         let (section, place) = match step {
@@ -158,6 +179,22 @@ fn link_name(link: &AutoLinkConfig) -> &str {
 }
 
 impl Step {
+    /// Whether it is about the old configuration.
+    #[must_use]
+    pub const fn is_removal(&self) -> bool {
+        match self {
+            Self::RemoveListener(_)
+            | Self::RemoveConnector(_)
+            | Self::RemoveAutoLink(_)
+            | Self::RemoveAddress(_) => true,
+            Self::SetAddress(_)
+            | Self::AddAutoLink(_)
+            | Self::AddConnector(_)
+            | Self::AddListener(_)
+            | Self::Restart(_) => false,
+        }
+    }
+
     /// The order of effect.
     const fn rank(&self) -> u8 {
         match self {

@@ -246,6 +246,40 @@ impl Addresses {
         true
     }
 
+    /// What the file says now. Returns when every shard sees it.
+    pub(super) async fn set(&mut self, config: &AddressConfig) {
+        let wanted = config.matching.pattern();
+        let place = self.all.iter().position(|other| tokens(&other.pattern()) == tokens(&wanted));
+        let identity = match place {
+            Some(place) => self.all[place].identity.clone(),
+            None => self.take_identity(),
+        };
+        let address = Address {
+            name: Some(config.name.clone().unwrap_or_else(|| format!("address/{identity}"))),
+            identity,
+            matching: config.matching.clone(),
+            distribution: config.distribution,
+            priority: config.priority,
+            ingress_phase: config.ingress_phase,
+            egress_phase: config.egress_phase,
+        };
+        self.publish(address.pattern(), Some(address.settings())).await;
+        match place {
+            Some(place) => self.all[place] = address,
+            None => self.all.push(address),
+        }
+    }
+
+    /// The file has nothing of these addresses any more. Returns when every shard sees it.
+    pub(super) async fn remove(&mut self, config: &AddressConfig) {
+        let wanted = config.matching.pattern();
+        let place = self.all.iter().position(|other| tokens(&other.pattern()) == tokens(&wanted));
+        if let Some(place) = place {
+            let address = self.all.remove(place);
+            self.publish(address.pattern(), None).await;
+        }
+    }
+
     async fn publish(&self, pattern: String, settings: Option<AddressSettings>) {
         let (done, is_done) = oneshot::channel();
         // Without a registry there is no router any more.

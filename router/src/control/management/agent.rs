@@ -1,16 +1,17 @@
 //! The agent: takes requests and answers them, one after the other.
 
-use super::addresses::{self, Addresses};
+use super::addresses::{self, Address, Addresses};
 use super::configured::{self, Configuration};
 use super::dialect::Dialect;
 use super::entities::{self, Entity, Process, RouterFacts};
-use super::field::Field;
+use super::field::{Field, Rows};
+use super::follow::{Follower, Followers};
 use super::logs::{self, Logs};
 use super::observed::{self, Observed};
 use super::reply::{self, Refusal, Status};
 use super::request::Request;
 use super::schema::{self, Named};
-use super::shards::{Gathered, Shards};
+use super::shards::{AT_ONCE, Gathered, Shards};
 use crate::control::config::Config;
 use crate::control::config::schema::{Category, ENTITY_TYPES, EntityType, Operation};
 use crate::control::endpoints::Endpoints;
@@ -22,10 +23,15 @@ use crate::routing::MANAGEMENT_NODE;
 use crate::shard::mailbox::Mailbox;
 use crate::shard::survey::{AddressFacts, ConnectionFacts, LinkFacts, Subject};
 use std::borrow::Cow;
-use std::ops::Range;
 use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 use tokio::sync::mpsc;
+
+/// The largest table that one reply may have.
+const RESULTS_BYTES_MAX: usize = 256 << 20;
+
+/// What a table's reply has beside its rows, roughly.
+const RESULTS_OVERHEAD_BYTES: usize = 4096;
 
 /// Lines that GET-LOG shows unless it is told how many.
 const LOG_LINES: usize = 1000;
@@ -51,6 +57,7 @@ pub(super) struct Agent {
     configuration: Configuration,
     addresses: Addresses,
     logs: Logs,
+    follower: Follower,
 }
 
 /// An answer, or why there is none.
@@ -72,10 +79,16 @@ impl Page {
         }
     }
 
-    /// Its place among so many results.
-    fn range(self, results: usize) -> Range<usize> {
-        let start = self.offset.min(results);
-        start..start.saturating_add(self.count).min(results)
+    /// What it has of all results.
+    fn of_all<T>(self, results: &[T]) -> &[T] {
+        let start = self.offset.min(results.len());
+        &results[start..start.saturating_add(self.count).min(results.len())]
+    }
+
+    /// What of it lies behind so many results.
+    fn behind(self, results: usize) -> Self {
+        let taken = results.saturating_sub(self.offset).min(self.count);
+        Self { offset: self.offset.saturating_sub(results), count: self.count - taken }
     }
 
     fn is_later(self) -> bool {
@@ -93,12 +106,19 @@ impl Agent {
             configuration: Configuration::new(config, endpoints, router_id),
             addresses: Addresses::new(&config.addresses, reconfigure),
             logs: Logs::new(config),
+            follower: Follower::new(config),
         }
     }
 
     /// The shards.
     pub(super) fn shards(&self) -> &Shards {
         &self.shards
+    }
+
+    /// Reads the configuration again and follows what has changed in it.
+    pub(super) async fn reload(&mut self) {
+        let Self { follower, configuration, addresses, logs, .. } = self;
+        follower.reload(Followers { configuration, addresses, logs }).await;
     }
 
     /// Answers a message; `None` if nobody waits for an answer.
@@ -172,37 +192,32 @@ impl Agent {
         match named.of.type_name {
             AddressFacts::TYPE => {
                 let gathered = self.ask(Subject::Addresses, later).await?;
-                Ok(table(
-                    request,
-                    named.dialect,
-                    names,
-                    &gathered.addresses[page.range(gathered.addresses.len())],
-                ))
+                table(request, named.dialect, names, page.of_all(&gathered.addresses)).await
             }
             LinkFacts::TYPE => {
                 let gathered = self.ask(Subject::Links, later).await?;
-                Ok(table(request, named.dialect, names, &gathered.links[page.range(gathered.links.len())]))
+                table(request, named.dialect, names, page.of_all(&gathered.links)).await
             }
             ConnectionFacts::TYPE => {
                 let gathered = self.ask(Subject::Connections, later).await?;
-                let connections = &gathered.connections[page.range(gathered.connections.len())];
-                Ok(table(request, named.dialect, names, connections))
+                table(request, named.dialect, names, page.of_all(&gathered.connections)).await
             }
             addresses::TYPE => {
                 let names = if names.is_empty() { addresses::columns(named.dialect) } else { names };
-                let all = self.addresses.all();
-                let rows = all[page.range(all.len())].iter().map(|address| {
-                    Field::List(names.iter().map(|name| address.value(name, named.dialect)).collect())
-                });
-                Ok(results(request, &names, rows.collect()))
+                let mut rows = Rows::default();
+                for address in page.of_all(self.addresses.all()) {
+                    rows.push(&address_row(address, &names, named.dialect));
+                }
+                Ok(results(request, &names, rows))
             }
             _ => {
                 let names = columns(named, names)?;
                 let entities = self.entities_of(named.of, &names).await?;
-                let rows: Vec<Field<'_>> =
+                let all: Vec<_> =
                     entities.iter().filter_map(|entity| row(entity, &names, named.dialect)).collect();
-                let range = page.range(rows.len());
-                Ok(results(request, &names, rows.into_iter().skip(range.start).take(range.len()).collect()))
+                let mut rows = Rows::default();
+                page.of_all(&all).iter().for_each(|row| rows.push(row));
+                Ok(results(request, &names, rows))
             }
         }
     }
@@ -220,15 +235,18 @@ impl Agent {
         let connections = self.ask(Subject::Connections, false).await?;
         let links = self.ask(Subject::Links, false).await?;
         let addresses = self.ask(Subject::Addresses, false).await?;
-        let mut rows: Vec<Field<'_>> = all.iter().filter_map(|entity| row(entity, &names, dialect)).collect();
-        for address in self.addresses.all() {
-            rows.push(Field::List(names.iter().map(|name| address.value(name, dialect)).collect()));
-        }
-        rows.extend(observed::rows(&connections.connections, &names, dialect));
-        rows.extend(observed::rows(&links.links, &names, dialect));
-        rows.extend(observed::rows(&addresses.addresses, &names, dialect));
-        let range = page.range(rows.len());
-        Ok(results(request, &names, rows.into_iter().skip(range.start).take(range.len()).collect()))
+        let few = all.iter().filter_map(|entity| row(entity, &names, dialect));
+        let configured = self.addresses.all().iter().map(|address| address_row(address, &names, dialect));
+        let few: Vec<Vec<Field<'_>>> = few.chain(configured).collect();
+        let mut rows = Rows::default();
+        page.of_all(&few).iter().for_each(|row| rows.push(row));
+        let page = page.behind(few.len());
+        append(&mut rows, &names, dialect, page.of_all(&connections.connections)).await?;
+        let page = page.behind(connections.connections.len());
+        append(&mut rows, &names, dialect, page.of_all(&links.links)).await?;
+        let page = page.behind(links.links.len());
+        append(&mut rows, &names, dialect, page.of_all(&addresses.addresses)).await?;
+        Ok(results(request, &names, rows))
     }
 
     /// The entities of a type of which there are few. What takes a survey is in them only if it is among the
@@ -602,7 +620,7 @@ fn check_attributes(named: Named, attributes: &[(&str, ringmain_codec::Value<'_>
 ///
 /// # Errors
 /// The type hasn't got one of them.
-fn columns<'n>(named: Named, names: Vec<&'n str>) -> Result<Vec<&'n str>, Refusal> {
+fn columns(named: Named, names: Vec<&str>) -> Result<Vec<&str>, Refusal> {
     if names.is_empty() {
         return Ok(schema::attribute_names(named.of, named.dialect).collect());
     }
@@ -628,23 +646,60 @@ fn all_names(dialect: Dialect) -> Vec<&'static str> {
 }
 
 /// A row of a QUERY; none if it had nothing but nulls.
-fn row<'e>(entity: &'e Entity, names: &[&str], dialect: Dialect) -> Option<Field<'e>> {
+fn row<'e>(entity: &'e Entity, names: &[&str], dialect: Dialect) -> Option<Vec<Field<'e>>> {
     let values: Vec<Field<'_>> = names.iter().map(|name| entity.value(name, dialect)).collect();
-    values.iter().any(|value| !value.is_null()).then_some(Field::List(values))
+    values.iter().any(|value| !value.is_null()).then_some(values)
 }
 
-fn table<F: Observed>(request: &Request<'_>, dialect: Dialect, names: Vec<&str>, facts: &[F]) -> Vec<u8> {
+fn address_row<'e>(address: &'e Address, names: &[&str], dialect: Dialect) -> Vec<Field<'e>> {
+    names.iter().map(|name| address.value(name, dialect)).collect()
+}
+
+/// The reply to a QUERY of what there may be very many of.
+async fn table<F: Observed>(
+    request: &Request<'_>,
+    dialect: Dialect,
+    names: Vec<&str>,
+    facts: &[F],
+) -> Answer {
     let names = if names.is_empty() { observed::all_columns::<F>(dialect) } else { names };
-    let rows = observed::rows(facts, &names, dialect);
-    results(request, &names, rows)
+    let mut rows = Rows::default();
+    append(&mut rows, &names, dialect, facts).await?;
+    Ok(results(request, &names, rows))
 }
 
-fn results(request: &Request<'_>, names: &[&str], rows: Vec<Field<'_>>) -> Vec<u8> {
+/// Adds rows of what there may be very many of. Other tasks of the control thread have their turn meanwhile.
+///
+/// # Errors
+/// They are too many for one reply.
+async fn append<F: Observed>(
+    rows: &mut Rows,
+    names: &[&str],
+    dialect: Dialect,
+    facts: &[F],
+) -> Result<(), Refusal> {
+    let getters = observed::getters::<F>(names);
+    for facts in facts.chunks(AT_ONCE) {
+        for fact in facts {
+            rows.push(&observed::row(fact, &getters, dialect));
+        }
+        if rows.bytes() > RESULTS_BYTES_MAX {
+            let text =
+                "The results are too many for one reply: ask for them in pages, by 'count' and 'offset'";
+            return Err(Refusal::new(Status::InternalError, text));
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+fn results(request: &Request<'_>, names: &[&str], rows: Rows) -> Vec<u8> {
+    let guess = rows.bytes() + RESULTS_OVERHEAD_BYTES;
     let body = Field::Map(vec![
         (Cow::Borrowed("attributeNames"), Field::texts(names.iter().copied())),
-        (Cow::Borrowed("results"), Field::List(rows)),
+        (Cow::Borrowed("results"), Field::Rows(rows)),
     ]);
-    reply::message(request, &Ok((Status::Ok, body)))
+    reply::message_of(request, &Ok((Status::Ok, body)), guess)
 }
 
 fn read_observed<F: Observed>(request: &Request<'_>, dialect: Dialect, facts: &[F]) -> Answer {

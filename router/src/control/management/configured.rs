@@ -6,7 +6,7 @@ use super::field::Field;
 use super::reply::Refusal;
 use super::schema::Named;
 use crate::control::config::schema::EntityType;
-use crate::control::config::{Config, ConfigErrors, Json, Member};
+use crate::control::config::{Config, ConfigErrors, Json, ListenerConfig, Member, Record};
 use crate::control::endpoints::{EndpointId, Endpoints};
 use ringmain_codec::{Value, View};
 
@@ -142,12 +142,9 @@ impl Configuration {
         let Some(record) = changed.records.last() else {
             return Err(Refusal::bad("the entity is in no configuration"));
         };
-        let kind = TYPES.iter().position(|name| *name == of.type_name);
-        let number = kind.map_or(self.all.len(), |kind| self.next[kind]);
-        let entity = from_record(record, number, &self.router_id);
-        if let Some(kind) = kind {
-            self.next[kind] += 1;
-        }
+        let record = record.clone();
+        let number = self.take_number(of);
+        let entity = from_record(&record, number, &self.router_id);
         self.config = changed;
         self.all.push(Configured { entity, endpoint: Some(endpoint) });
         Ok(self.all.last().map(|configured| self.with_status(configured)).expect("just added"))
@@ -181,16 +178,58 @@ impl Configuration {
             configured.entity.of.type_name == of.type_name && configured.entity.identity == identity
         };
         let Some(index) = self.all.iter().position(is_it) else { return Ok(false) };
+        self.delete_at(index)?;
+        Ok(true)
+    }
+
+    fn delete_at(&mut self, index: usize) -> Result<(), Refusal> {
         self.config = self.config.without(index).map_err(refused)?;
         let deleted = self.all.remove(index);
         if let Some(id) = deleted.endpoint {
-            match of.type_name {
+            match deleted.entity.of.type_name {
                 "listener" => self.endpoints.delete_listener(id),
                 "connector" => self.endpoints.delete_connector(id),
                 _ => self.endpoints.delete_auto_link(id),
             };
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Adds an entity that the file has now, and makes what it is about, if this version serves it.
+    ///
+    /// # Errors
+    /// It doesn't go with what management has made, or can't be made: why. Nothing has changed then.
+    pub(super) fn add_of_file(&mut self, record: &Record) -> Result<(), Refusal> {
+        let changed = self.config.with_record(record.clone()).map_err(refused)?;
+        let of = record.entity();
+        let is_served = match of.type_name {
+            "listener" => changed.listeners.last().is_some_and(ListenerConfig::is_served),
+            _ => true,
+        };
+        let endpoint = if is_served { Some(self.make(of, &changed)?) } else { None };
+        let number = self.take_number(of);
+        let entity = from_record(record, number, &self.router_id);
+        self.config = changed;
+        self.all.push(Configured { entity, endpoint });
+        Ok(())
+    }
+
+    /// Removes an entity that the file doesn't have any more, unless management has done so before.
+    ///
+    /// # Errors
+    /// Another entity refers to it.
+    pub(super) fn remove_of_file(&mut self, record: &Record) -> Result<(), Refusal> {
+        match self.config.records.iter().position(|other| other == record) {
+            Some(index) => self.delete_at(index),
+            None => Ok(()),
+        }
+    }
+
+    /// What the next entity of a type is told apart by, if it has no name.
+    fn take_number(&mut self, of: &EntityType) -> usize {
+        let Some(kind) = TYPES.iter().position(|name| *name == of.type_name) else { return self.all.len() };
+        self.next[kind] += 1;
+        self.next[kind] - 1
     }
 
     /// How many auto-links there are.

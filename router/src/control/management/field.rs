@@ -1,5 +1,6 @@
 //! Values of attributes, and how they go onto the wire.
 
+use ringmain_codec::constructor::code;
 use ringmain_codec::{Encode, Full, Value, View, Writer};
 use std::borrow::Cow;
 
@@ -20,7 +21,54 @@ pub(super) enum Field<'a> {
     Map(Vec<(Cow<'a, str>, Field<'a>)>),
     /// One value that is encoded already.
     Encoded(Value<'a>),
+    /// A list of lists that are encoded already.
+    Rows(Rows),
 }
+
+/// Rows of a table, encoded one after the other: a table of very many takes no more memory than its reply.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Rows {
+    encoded: Vec<u8>,
+    count: u32,
+}
+
+impl Rows {
+    /// Adds a row.
+    pub(super) fn push(&mut self, row: &[Field<'_>]) {
+        let start = self.encoded.len();
+        let mut room = ROW_BYTES;
+        loop {
+            self.encoded.resize(start + room, 0);
+            let mut writer = Writer::new(&mut self.encoded[start..]);
+            if writer.list(|writer| row.iter().try_for_each(|value| writer.put(value))).is_ok() {
+                let length = writer.len();
+                self.encoded.truncate(start + length);
+                self.count += 1;
+                return;
+            }
+            room *= 2;
+        }
+    }
+
+    /// Bytes of all rows.
+    pub(super) fn bytes(&self) -> usize {
+        self.encoded.len()
+    }
+}
+
+impl Encode for Rows {
+    fn encode(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
+        // The size counts what follows it (§1.6.22).
+        let size = u32::try_from(self.encoded.len() + size_of::<u32>()).map_err(|_| Full)?;
+        writer.push(code::LIST32)?;
+        writer.extend(&size.to_be_bytes())?;
+        writer.extend(&self.count.to_be_bytes())?;
+        writer.extend(&self.encoded)
+    }
+}
+
+/// Room for a row at first.
+const ROW_BYTES: usize = 1024;
 
 impl<'a> Field<'a> {
     /// A text that lives as long as the reply needs it.
@@ -69,11 +117,13 @@ impl Encode for Field<'_> {
                 })
             }),
             Self::Encoded(value) => value.encode(writer),
+            Self::Rows(rows) => rows.encode(writer),
         }
     }
 }
 
-/// What `write` writes, however long it is.
+/// What `write` writes, however long it is. What it writes must fit the format's sizes, or there would be no end of
+/// it.
 pub(super) fn encoded(guess: usize, write: impl Fn(&mut Writer<'_>) -> Result<(), Full>) -> Vec<u8> {
     let mut room = vec![0; guess.max(64)];
     loop {

@@ -20,6 +20,7 @@
 //! | `shards`, `observed` | connections, links, addresses in use: asked of the shards |
 //! | `configured` | what is configured; making and deleting listeners, connectors, auto-links |
 //! | `addresses`, `logs` | what else can be changed |
+//! | `follow` | what changes when the configuration file is read again |
 //! | `entities` | the router as a whole, and what is shown of each entity |
 
 mod addresses;
@@ -29,6 +30,7 @@ mod dialect;
 mod endpoint;
 mod entities;
 mod field;
+mod follow;
 mod logs;
 mod observed;
 mod reply;
@@ -43,11 +45,13 @@ use agent::Agent;
 pub(super) use agent::Setup;
 use endpoint::Endpoint;
 use std::os::unix::net::UnixStream;
+use tokio::signal::unix::Signal;
 
 /// The management node, ready to answer.
 pub(super) struct Management {
     agent: Agent,
     endpoint: Endpoint,
+    hang_up: Signal,
 }
 
 impl Management {
@@ -55,20 +59,29 @@ impl Management {
     ///
     /// # Errors
     /// Why it can't be: a sentence for the user.
-    pub(super) async fn start(setup: Setup<'_>) -> Result<Self, String> {
+    pub(super) async fn start(setup: Setup<'_>, hang_up: Signal) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("can't start the management node: {error}");
         let (ours, shards) = UnixStream::pair().map_err(failed)?;
         let mut endpoint = Endpoint::new(ours, setup.router_id).map_err(failed)?;
         let agent = Agent::new(setup);
         agent.shards().adopt(UringSocket::try_from(shards).map_err(failed)?).await?;
         endpoint.attach().await.map_err(failed)?;
-        Ok(Self { agent, endpoint })
+        Ok(Self { agent, endpoint, hang_up })
     }
 
-    /// Answers requests until the router ends the connection, which it does when it stops.
+    /// Answers requests, and reads the configuration again on SIGHUP, until the router ends the connection, which
+    /// it does when it stops.
     pub(super) async fn run(mut self) {
         let ended = loop {
-            let request = match self.endpoint.next_request().await {
+            // What next_request has read it keeps, also if a signal comes first.
+            let request = tokio::select! {
+                request = self.endpoint.next_request() => request,
+                Some(()) = self.hang_up.recv() => {
+                    self.agent.reload().await;
+                    continue;
+                }
+            };
+            let request = match request {
                 Ok(request) => request,
                 Err(error) => break error,
             };

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 const LINK_PRIORITY: u32 = 4;
 
 /// How a value is made from what a shard says.
-type Get<F> = for<'a> fn(&'a F, Dialect) -> Field<'a>;
+pub(super) type Get<F> = for<'a> fn(&'a F, Dialect) -> Field<'a>;
 
 /// An attribute of such an entity.
 pub(super) struct Column<F: 'static> {
@@ -45,16 +45,19 @@ pub(super) fn all_columns<F: Observed>(dialect: Dialect) -> Vec<&'static str> {
     shown.map(|column| column.name).collect()
 }
 
-/// Makes rows with these columns; of a name that it doesn't have, nulls.
-pub(super) fn rows<'a, F: Observed>(facts: &'a [F], names: &[&str], dialect: Dialect) -> Vec<Field<'a>> {
-    let gets: Vec<Option<Get<F>>> = names
-        .iter()
-        .map(|name| F::COLUMNS.iter().find(|column| column.name == *name).map(|column| column.get))
-        .collect();
-    let row = |fact: &'a F| {
-        Field::List(gets.iter().map(|get| get.map_or(Field::Null, |get| get(fact, dialect))).collect())
-    };
-    facts.iter().map(row).collect()
+/// How the values of these columns are made; of a name that it doesn't have, nulls.
+pub(super) fn getters<F: Observed>(names: &[&str]) -> Vec<Option<Get<F>>> {
+    let get = |name: &&str| F::COLUMNS.iter().find(|column| column.name == *name).map(|column| column.get);
+    names.iter().map(get).collect()
+}
+
+/// The values of a row.
+pub(super) fn row<'a, F: Observed>(
+    fact: &'a F,
+    getters: &[Option<Get<F>>],
+    dialect: Dialect,
+) -> Vec<Field<'a>> {
+    getters.iter().map(|get| get.map_or(Field::Null, |get| get(fact, dialect))).collect()
 }
 
 /// All attributes of one entity.

@@ -84,12 +84,17 @@ pub(super) type Outcome<'a> = Result<(Status, Field<'a>), Refusal>;
 
 /// The message that answers `request`.
 pub(super) fn message(request: &Request<'_>, outcome: &Outcome<'_>) -> Vec<u8> {
+    message_of(request, outcome, 1024)
+}
+
+/// The same, which takes about `guess` bytes.
+pub(super) fn message_of(request: &Request<'_>, outcome: &Outcome<'_>, guess: usize) -> Vec<u8> {
     let (status, description, body) = match outcome {
         Ok((status, body)) => (*status, status.description(), body),
         Err(refusal) if refusal.is_null => (refusal.status, refusal.description.as_str(), &Field::Null),
         Err(refusal) => (refusal.status, refusal.description.as_str(), &Field::Map(Vec::new())),
     };
-    encoded(1024, |writer| {
+    encoded(guess, |writer| {
         writer.put(&Header::default())?;
         writer.put(&Properties {
             to: Some(request.reply_to),

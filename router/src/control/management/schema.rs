@@ -219,7 +219,7 @@ pub(super) fn get_json_schema(indent: Option<usize>) -> String {
 fn json(field: &Field<'_>) -> serde_json::Value {
     use serde_json::Value;
     match field {
-        Field::Null | Field::Encoded(_) => Value::Null,
+        Field::Null | Field::Encoded(_) | Field::Rows(_) => Value::Null,
         Field::Bool(value) => (*value).into(),
         Field::Int(value) => (*value).into(),
         Field::Uint(value) => (*value).into(),

@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the later pages of a long answer are served from what was found for the first one.
 const PAGES_FOR: Duration = Duration::from_secs(10);
 
+/// What is dealt with before other tasks of the control thread have their turn.
+pub(super) const AT_ONCE: usize = 512;
+
 /// What all shards together say, in the order in which it is shown.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
@@ -80,7 +83,7 @@ impl Shards {
             let findings = tokio::time::timeout(PATIENCE, answer).await.ok().and_then(Result::ok);
             all.push(findings.ok_or_else(|| no_answer(shard))?);
         }
-        let gathered = Rc::new(gather(all));
+        let gathered = Rc::new(gather(all).await);
         let at = Instant::now();
         match subject {
             Subject::Totals => {}
@@ -136,14 +139,17 @@ fn no_answer(shard: usize) -> String {
 }
 
 /// Puts together what the shards say: an address that several use is one address.
-fn gather(all: Vec<Findings>) -> Gathered {
+async fn gather(all: Vec<Findings>) -> Gathered {
     let mut gathered = Gathered::default();
     let mut addresses: BTreeMap<Box<str>, AddressFacts> = BTreeMap::new();
     for findings in all {
         gathered.totals.push(findings.totals);
         gathered.connections.extend(findings.connections);
         gathered.links.extend(findings.links);
-        for facts in findings.addresses {
+        for (number, facts) in (1..).zip(findings.addresses) {
+            if number % AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
             match addresses.get_mut(&facts.key) {
                 Some(known) => merge(known, &facts),
                 None => {

@@ -71,6 +71,7 @@ pub(super) fn build(records: Vec<Record>, findings: &mut Findings) -> Config {
     }
     Config {
         file: String::new(),
+        source: None,
         router,
         listeners,
         connectors,

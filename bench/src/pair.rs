@@ -7,7 +7,7 @@ use crate::frames;
 use ringmain::base::buffer::{BufferPool, Output};
 use ringmain::base::id::Serial;
 use ringmain::base::time::Instant;
-use ringmain::engine::{Attachment, Connection, Event, LinkRef, NewDelivery, Settings, Side};
+use ringmain::engine::{Attachment, Connection, Event, LinkRef, NewDelivery, OfDelivery, Settings, Side};
 use ringmain_codec::{ProtocolHeader, Role};
 use std::rc::Rc;
 
@@ -123,21 +123,21 @@ impl Pair {
     #[inline(never)]
     pub fn forward(&mut self, mut input: &[u8]) {
         while !input.is_empty() {
-            let progress = self.from.connection.recv(input, Instant(0), &mut self.from.out);
-            input = &input[progress.consumed..];
-            let Some(Event::Transfer(arrived)) = progress.event else {
-                panic!("no transfer, but {:?}", progress.event);
-            };
+            let found = self.from.connection.recv_delivery(input, Instant(0), &mut self.from.out);
+            let OfDelivery::Transfer(arrived, consumed) = found else { panic!("no transfer, but {found:?}") };
+            input = &input[consumed..];
             let to = &mut self.to;
-            let credit = to.connection.take_credit(to.link).expect("credit doesn't run out");
             let delivery = NewDelivery {
                 message_format: arrived.message_format,
                 settled: arrived.settled,
                 tag: u64::from(arrived.delivery_id.0).to_be_bytes(),
                 data: Origin { delivery_id: arrived.delivery_id },
             };
-            to.connection.begin_delivery(to.link, credit, delivery).expect("a link that is attached");
-            let sent = to.connection.send_payload(to.link, arrived.payload, arrived.more, &mut to.out);
+            let payload = arrived.payload;
+            let (_, sent) = to
+                .connection
+                .send_delivery(to.link, delivery, payload, arrived.more, &mut to.out)
+                .expect("credit doesn't run out, and the link is attached");
             assert!(sent.complete, "the window doesn't close");
         }
     }
@@ -150,11 +150,11 @@ impl Pair {
     pub fn settle(&mut self, mut input: &[u8]) {
         let (from, to) = (&mut self.from, &mut self.to);
         while !input.is_empty() {
-            let progress = to.connection.recv(input, Instant(0), &mut to.out);
-            input = &input[progress.consumed..];
-            let Some(Event::Disposition(mut disposed)) = progress.event else {
-                panic!("no disposition, but {:?}", progress.event);
+            let found = to.connection.recv_delivery(input, Instant(0), &mut to.out);
+            let OfDelivery::Disposition(mut disposed, consumed) = found else {
+                panic!("no disposition, but {found:?}")
             };
+            input = &input[consumed..];
             let state = disposed.state;
             while let Some(delivery) = to.connection.next_disposed(&mut disposed) {
                 let id = delivery.data.delivery_id;

@@ -110,6 +110,19 @@ pub(crate) fn read(
     Ok(number)
 }
 
+/// Whether `descriptor` comes next in its shortest form. The cursor then stands at the described value, and where it
+/// was otherwise.
+#[inline]
+pub(crate) fn is_short(cursor: &mut Cursor<'_>, descriptor: Descriptor) -> bool {
+    match cursor.rest {
+        [code::DESCRIBED, code::SMALLULONG, number, rest @ ..] if u64::from(*number) == descriptor.code => {
+            cursor.rest = rest;
+            true
+        }
+        _ => false,
+    }
+}
+
 /// Every other form of a descriptor.
 #[cold]
 fn read_any<'b>(

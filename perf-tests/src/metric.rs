@@ -14,6 +14,7 @@ pub enum Metric {
     SwitchesPerMessage,
     AllocationsPerMessage,
     FutexCallsPerMessage,
+    LocksPerMessage,
     CpuShare,
     Resident,
     P50,
@@ -58,6 +59,7 @@ impl Metric {
             Self::SwitchesPerMessage => "switches/msg",
             Self::AllocationsPerMessage => "allocations/msg",
             Self::FutexCallsPerMessage => "futex calls/msg",
+            Self::LocksPerMessage => "locks/msg",
             Self::CpuShare => "CPU %",
             Self::Resident => "RSS MiB",
             Self::P50 => "p50 µs",
@@ -88,6 +90,7 @@ impl Metric {
             | Self::SwitchesPerMessage
             | Self::AllocationsPerMessage
             | Self::FutexCallsPerMessage
+            | Self::LocksPerMessage
             | Self::Resident
             | Self::P50
             | Self::P90

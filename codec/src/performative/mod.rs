@@ -71,6 +71,38 @@ impl<'b> Performative<'b> {
         Ok((performative, cursor.remaining()))
     }
 
+    /// Reads the transfer that a frame's `body` begins with, and gives its payload too. `None` if it begins with
+    /// anything else, or with an unusual form of the descriptor: ask [`decode`](Self::decode).
+    ///
+    /// This and [`disposition`](Self::disposition) are for who has many of them, and wants neither the size of all
+    /// performatives moved about for each nor a second look at what it is.
+    ///
+    /// # Errors
+    /// [`Malformed`]: a bad field.
+    #[inline]
+    pub fn transfer(body: &'b [u8]) -> Result<Option<(Transfer<'b>, &'b [u8])>, Malformed> {
+        let cursor = &mut Cursor::new(body);
+        if !descriptor::is_short(cursor, descriptor::TRANSFER) {
+            return Ok(None);
+        }
+        let transfer = Transfer::decode(&mut Fields::list(cursor, "transfer")?)?;
+        Ok(Some((transfer, cursor.remaining())))
+    }
+
+    /// Reads the disposition that a frame's `body` begins with. `None` if it begins with anything else, or with an
+    /// unusual form of the descriptor: ask [`decode`](Self::decode).
+    ///
+    /// # Errors
+    /// [`Malformed`]: a bad field.
+    #[inline]
+    pub fn disposition(body: &'b [u8]) -> Result<Option<Disposition<'b>>, Malformed> {
+        let cursor = &mut Cursor::new(body);
+        if !descriptor::is_short(cursor, descriptor::DISPOSITION) {
+            return Ok(None);
+        }
+        Ok(Some(Disposition::decode(&mut Fields::list(cursor, "disposition")?)?))
+    }
+
     /// The performatives that open and close endpoints: out of line, to keep the frequent ones short.
     #[inline(never)]
     fn decode_rare(number: Option<u64>, mut cursor: Cursor<'b>) -> Result<(Self, &'b [u8]), Malformed> {

@@ -1,4 +1,4 @@
-//! The system's allocator, with a count for each thread.
+//! The system's allocator, with a count for each thread; and a count of its locks.
 //!
 //! # Cost
 //! An addition to a number that only the thread itself writes.
@@ -16,10 +16,12 @@ const THREADS_MAX: usize = 256;
 struct Place {
     thread: AtomicI32,
     allocations: AtomicU64,
+    locks: AtomicU64,
 }
 
 static PLACES: [Place; THREADS_MAX] =
-    [const { Place { thread: AtomicI32::new(0), allocations: AtomicU64::new(0) } }; THREADS_MAX];
+    [const { Place { thread: AtomicI32::new(0), allocations: AtomicU64::new(0), locks: AtomicU64::new(0) } };
+        THREADS_MAX];
 
 /// Places that are taken.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -33,10 +35,19 @@ thread_local! {
 /// Counts, and leaves the work to the system's allocator.
 pub struct Counting;
 
-fn count() {
+/// This thread's place.
+fn place() -> &'static Place {
     let at = PLACE.get();
-    let at = if at == usize::MAX { take_place() } else { at };
-    PLACES[at].allocations.fetch_add(1, Ordering::Relaxed);
+    &PLACES[if at == usize::MAX { take_place() } else { at }]
+}
+
+fn count() {
+    place().allocations.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a lock that this thread takes.
+pub fn count_lock() {
+    place().locks.fetch_add(1, Ordering::Relaxed);
 }
 
 #[cold]
@@ -73,33 +84,46 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The threads that have allocated, with their counts.
-pub fn counts() -> Vec<(i32, u64)> {
+/// The threads that have allocated or locked, with their allocations and locks.
+pub fn counts() -> Vec<(i32, u64, u64)> {
     let taken = TAKEN.load(Ordering::Relaxed).min(THREADS_MAX);
+    let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
     PLACES[..taken]
         .iter()
-        .map(|place| (place.thread.load(Ordering::Relaxed), place.allocations.load(Ordering::Relaxed)))
+        .map(|place| (place.thread.load(Ordering::Relaxed), load(&place.allocations), load(&place.locks)))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::counts;
+    use super::{count_lock, counts};
 
-    fn mine() -> u64 {
+    fn mine() -> (u64, u64) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        counts().iter().find(|(of, _)| *of == thread).map_or(0, |(_, count)| *count)
+        let mine = counts().into_iter().find(|(of, ..)| *of == thread);
+        mine.map_or((0, 0), |(_, allocations, locks)| (allocations, locks))
+    }
+
+    #[test]
+    fn locks_of_this_thread_count() {
+        let (_, before) = mine();
+        ringmain::base::lock::observe(count_lock);
+        let lock = ringmain::base::lock::Mutex::new(0);
+        for _ in 0..10 {
+            *lock.lock().unwrap() += 1;
+        }
+        assert_eq!(mine().1 - before, 10);
     }
 
     #[test]
     fn allocations_of_this_thread_count() {
         drop(std::hint::black_box(Box::new(1_u64)));
         // `counts` allocates once itself.
-        let before = mine();
+        let (before, _) = mine();
         for number in 0..100_u64 {
             drop(std::hint::black_box(Box::new(number)));
         }
-        let after = mine();
+        let (after, _) = mine();
         assert_eq!(after - before, 101);
     }
 }

@@ -1,7 +1,7 @@
-//! `ringmain-counted`: the router with an allocator that counts, for the harness.
+//! `ringmain-counted`: the router with an allocator and locks that count, for the harness.
 //!
 //! It takes the router's arguments. Whoever connects to the Unix socket at the path in [`COUNTS_SOCKET`] gets a
-//! line for each thread, its name and its allocations so far, and the end of the stream.
+//! line for each thread, its name, its allocations and its locks so far, and the end of the stream.
 #![deny(unsafe_code)]
 
 mod allocator;
@@ -41,6 +41,7 @@ fn run(cli: &Cli) -> Result<ExitCode, String> {
         None => Config::embedded(),
     };
     log::apply(&config.log_settings()).map_err(|error| error.to_string())?;
+    ringmain::base::lock::observe(allocator::count_lock);
     if let Some(path) = std::env::var_os(COUNTS_SOCKET) {
         let listener =
             UnixListener::bind(&path).map_err(|error| format!("can't listen on {path:?}: {error}"))?;
@@ -56,11 +57,11 @@ fn run(cli: &Cli) -> Result<ExitCode, String> {
 fn serve(listener: &UnixListener) {
     for stream in listener.incoming() {
         let Ok(mut stream) = stream else { return };
-        for (thread, count) in allocator::counts() {
+        for (thread, allocations, locks) in allocator::counts() {
             let name = std::fs::read_to_string(format!("/proc/self/task/{thread}/comm"));
             let name = name.unwrap_or_else(|_| "ended".to_owned());
             // Whoever asked may have left.
-            let _ = writeln!(stream, "{} {count}", name.trim());
+            let _ = writeln!(stream, "{} {allocations} {locks}", name.trim());
         }
     }
 }

@@ -102,7 +102,7 @@ pub fn throughput(spec: &LoadSpec, target: &Target, context: &Context<'_>) -> Re
     generator.drive_window();
     generator.run_for(context.times.warm_up)?;
     if target.kind == Kind::Counted {
-        return allocations(generator, target, context);
+        return counted_figures(generator, target, context);
     }
     let stretch = stretch(&mut generator, target, context.times.measure)?;
     let mut figures = stretch.figures(target)?;
@@ -120,17 +120,22 @@ pub fn throughput(spec: &LoadSpec, target: &Target, context: &Context<'_>) -> Re
     Ok(Measured { figures, latencies: None })
 }
 
-/// What the shards allocate and where they wait for others, in steady state.
-fn allocations(mut generator: Generator, target: &Target, context: &Context<'_>) -> Result<Measured> {
+/// What the shards allocate, what they lock and where they wait for others, in steady state.
+fn counted_figures(mut generator: Generator, target: &Target, context: &Context<'_>) -> Result<Measured> {
     let socket = counts::socket(&context.folder);
-    let before = counts::allocations(&socket)?;
+    let before = counts::counts(&socket)?;
     let stretch = stretch(&mut generator, target, context.times.measure)?;
-    let allocations = counts::allocations(&socket)? - before;
+    let after = counts::counts(&socket)?;
     let messages = stretch.counters.received;
     if messages == 0 {
         bail!("not one message arrived");
     }
-    let mut figures: Figures = [(Metric::AllocationsPerMessage, allocations as f64 / messages as f64)].into();
+    let per_message = |after: u64, before: u64| (after - before) as f64 / messages as f64;
+    let mut figures: Figures = [
+        (Metric::AllocationsPerMessage, per_message(after.0, before.0)),
+        (Metric::LocksPerMessage, per_message(after.1, before.1)),
+    ]
+    .into();
     if context.counts_system_calls {
         let shards: Vec<u32> = target.pids.iter().flat_map(|pid| counts::shards(*pid)).collect();
         if let Some(calls) = counted(Event::FutexCalls, &shards, &mut generator, context)? {

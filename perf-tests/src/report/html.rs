@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table::{LEGEND, Table, about, failures, of_scenario};
+use super::targets;
 use crate::result::Report;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:75em;margin:2em auto;padding:0 1em}\
@@ -28,6 +29,11 @@ pub fn page(report: &Report, pictures: &[(String, String)]) -> String {
         let _ = writeln!(html, "<li{class}>{}</li>", escape(&line));
     }
     let _ = writeln!(html, "</ul>\n<p>{}</p>", escape(LEGEND));
+    let aims = targets::table(report);
+    if !aims.rows.is_empty() {
+        html.push_str("<h2>Targets of the hot path</h2>\n");
+        push_table(&mut html, &aims);
+    }
     for (scenario, title) in report.scenarios() {
         let name = escape(scenario);
         let _ = writeln!(html, "<h2 id=\"{name}\">{name}: {}</h2>", escape(title));

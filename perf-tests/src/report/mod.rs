@@ -3,6 +3,7 @@
 mod curves;
 mod html;
 mod table;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::targets;
 use crate::metric::{Metric, short};
 use crate::result::{Outcome, Report};
 use crate::stats::Spread;
@@ -168,6 +169,11 @@ pub fn document(report: &Report, style: Style) -> String {
             }
             let _ = writeln!(text, "\n{LEGEND}");
         }
+    }
+    let aims = targets::table(report);
+    if !aims.rows.is_empty() {
+        text.push_str("\n");
+        text.push_str(&aims.render(style));
     }
     for (scenario, title) in report.scenarios() {
         let _ = match style {

@@ -1,7 +1,6 @@
-//! The router with a counting allocator: what the shards allocate, and where they wait for others.
+//! The router with a counting allocator and counting locks: what the shards allocate, and where they might wait for others.
 //!
-//! Counted are allocations, and futex calls: locks that somebody else held, and wake-ups. A lock that was free
-//! leaves no trace that could be counted from outside.
+//! Counted are allocations, the router's own locks, and futex calls: all locks that somebody else held, and wake-ups.
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
@@ -20,20 +19,25 @@ pub fn socket(folder: &Path) -> PathBuf {
     folder.join("counts.socket")
 }
 
-/// The allocations of all shards so far.
+/// The allocations and the locks of all shards so far.
 ///
 /// # Errors
 /// The router doesn't answer, or has no shards.
-pub fn allocations(socket: &Path) -> Result<u64> {
+pub fn counts(socket: &Path) -> Result<(u64, u64)> {
     let mut text = String::new();
     UnixStream::connect(socket).context("the counts can't be had")?.read_to_string(&mut text)?;
     sum(&text).context("the router has no threads named shard-N")
 }
 
 /// Sums up the lines of shards; `None` if there are none.
-fn sum(text: &str) -> Option<u64> {
-    let shard = |line: &str| line.strip_prefix(SHARD)?.rsplit_once(' ')?.1.parse::<u64>().ok();
-    text.lines().filter_map(shard).fold(None, |sum, count| Some(sum.unwrap_or(0) + count))
+fn sum(text: &str) -> Option<(u64, u64)> {
+    let shard = |line: &str| {
+        let mut counts = line.strip_prefix(SHARD)?.split(' ').skip(1).map(|count| count.parse().ok());
+        Some((counts.next()??, counts.next()??))
+    };
+    text.lines().filter_map(shard).reduce(|(allocations, locks): (u64, u64), (more, more_locks)| {
+        (allocations + more, locks + more_locks)
+    })
 }
 
 /// The threads of shards.
@@ -53,7 +57,7 @@ mod tests {
 
     #[test]
     fn only_shards_count() {
-        assert_eq!(sum("ringmain 100\nshard-0 7\nshard-1 5\ncounts 3\n"), Some(12));
-        assert_eq!(sum("ringmain 100\n"), None);
+        assert_eq!(sum("ringmain 100 9\nshard-0 7 1\nshard-1 5 2\ncounts 3 8\n"), Some((12, 3)));
+        assert_eq!(sum("ringmain 100 9\n"), None);
     }
 }

@@ -3,6 +3,7 @@
 pub mod buffer;
 pub mod id;
 pub mod limits;
+pub mod lock;
 pub mod serial_map;
 pub mod slab;
 pub mod sparse;

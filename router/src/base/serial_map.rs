@@ -1,12 +1,15 @@
 //! Entries by consecutive serial numbers, as deliveries have them.
 
 use super::id::Serial;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// How far the oldest entry may lie behind the newest before it moves out of the dense part.
 ///
-/// Dense places cost one entry each, whether used or not: at 24 bytes an entry, 96 KiB at the most.
+/// Dense places cost one entry each, whether used or not: at 40 bytes an entry, 160 KiB at the most.
 const DENSE_MAX: usize = 4096;
+
+/// Places of a map that has any.
+const DENSE_MIN: usize = 4;
 
 /// A map from consecutive [`Serial`] numbers to entries that go in about the order in which they came.
 ///
@@ -16,9 +19,12 @@ const DENSE_MAX: usize = 4096;
 /// others nor makes the ring grow.
 #[derive(Debug)]
 pub struct SerialMap<T> {
-    /// The number of the first place of `dense`.
+    /// The number of the first place in use of `dense`.
     first: Serial,
-    dense: VecDeque<Option<T>>,
+    /// How many places are in use, from there on. Those behind are empty.
+    places: u32,
+    /// The places: as many as a power of two, or none. A number's place is its remainder.
+    dense: Vec<Option<T>>,
     /// Entries before `first`.
     stragglers: BTreeMap<u32, T>,
     len: usize,
@@ -28,7 +34,7 @@ impl<T> SerialMap<T> {
     /// An empty map whose first entry will have the number `next`.
     #[must_use]
     pub fn starting_at(next: Serial) -> Self {
-        Self { first: next, dense: VecDeque::new(), stragglers: BTreeMap::new(), len: 0 }
+        Self { first: next, places: 0, dense: Vec::new(), stragglers: BTreeMap::new(), len: 0 }
     }
 
     /// How many entries there are.
@@ -44,96 +50,146 @@ impl<T> SerialMap<T> {
     }
 
     /// The number that the next entry will have.
+    #[inline]
     #[must_use]
     pub fn next(&self) -> Serial {
-        // `dense` never holds more than DENSE_MAX places.
-        #[allow(clippy::cast_possible_truncation)]
-        self.first.plus(self.dense.len() as u32)
+        self.first.plus(self.places)
     }
 
     /// Adds an entry under the next number.
+    #[inline]
     pub fn push(&mut self, value: T) -> Serial {
         let serial = self.next();
-        if self.dense.len() == DENSE_MAX {
-            self.retire_front();
+        if self.places as usize == self.dense.len() {
+            self.make_place();
         }
-        self.dense.push_back(Some(value));
+        let at = self.place(serial);
+        self.dense[at] = Some(value);
+        self.places += 1;
         self.len += 1;
         serial
     }
 
     /// Passes over the next number: there will never be an entry under it.
+    #[inline]
     pub fn skip(&mut self) {
-        if self.dense.is_empty() {
+        if self.places == 0 {
             self.first = self.first.next();
             return;
         }
+        if self.places as usize == self.dense.len() {
+            self.make_place();
+        }
+        self.places += 1;
+    }
+
+    /// Makes room behind the places that are all in use: more of them, or the oldest entry leaves.
+    #[cold]
+    fn make_place(&mut self) {
         if self.dense.len() == DENSE_MAX {
-            self.retire_front();
+            let at = self.place(self.first);
+            if let Some(value) = self.dense[at].take() {
+                self.stragglers.insert(self.first.0, value);
+            }
+            self.drop_empty_front();
+            return;
         }
-        self.dense.push_back(None);
+        let size = (self.dense.len() * 2).max(DENSE_MIN);
+        let mut dense: Vec<Option<T>> = Vec::new();
+        dense.resize_with(size, || None);
+        for number in 0..self.places {
+            let serial = self.first.plus(number);
+            let at = self.place(serial);
+            dense[serial.0 as usize & (size - 1)] = self.dense[at].take();
+        }
+        self.dense = dense;
     }
 
-    fn retire_front(&mut self) {
-        if let Some(Some(value)) = self.dense.pop_front() {
-            self.stragglers.insert(self.first.0, value);
-        }
-        self.first = self.first.next();
-        self.drop_empty_front();
+    /// Where a number in use has its place.
+    #[inline]
+    fn place(&self, serial: Serial) -> usize {
+        serial.0 as usize & self.dense.len().wrapping_sub(1)
     }
 
+    #[inline]
     fn drop_empty_front(&mut self) {
-        while let Some(None) = self.dense.front() {
-            self.dense.pop_front();
+        while self.places > 0 && self.dense[self.place(self.first)].is_none() {
             self.first = self.first.next();
+            self.places -= 1;
         }
     }
 
+    /// The place of a number that has one.
+    #[inline]
     fn dense_index(&self, serial: Serial) -> Option<usize> {
-        let distance = serial.distance_from(self.first);
-        usize::try_from(distance).ok().filter(|index| *index < self.dense.len())
+        (serial.0.wrapping_sub(self.first.0) < self.places).then(|| self.place(serial))
     }
 
     /// The entry under `serial`.
+    #[inline]
     #[must_use]
     pub fn get(&self, serial: Serial) -> Option<&T> {
         match self.dense_index(serial) {
             Some(index) => self.dense[index].as_ref(),
-            None => self.stragglers.get(&serial.0),
+            None => self.straggler(serial),
         }
+    }
+
+    #[cold]
+    fn straggler(&self, serial: Serial) -> Option<&T> {
+        self.stragglers.get(&serial.0)
     }
 
     /// The entry under `serial`.
+    #[inline]
     pub fn get_mut(&mut self, serial: Serial) -> Option<&mut T> {
         match self.dense_index(serial) {
             Some(index) => self.dense[index].as_mut(),
-            None => self.stragglers.get_mut(&serial.0),
+            None => self.straggler_mut(serial),
         }
     }
 
+    #[cold]
+    fn straggler_mut(&mut self, serial: Serial) -> Option<&mut T> {
+        self.stragglers.get_mut(&serial.0)
+    }
+
     /// Takes the entry under `serial` out.
+    #[inline]
     pub fn remove(&mut self, serial: Serial) -> Option<T> {
-        let value = match self.dense_index(serial) {
-            Some(index) => {
-                let value = self.dense[index].take();
-                if index == 0 {
-                    self.drop_empty_front();
-                }
-                value
-            }
-            None => self.stragglers.remove(&serial.0),
-        };
-        if value.is_some() {
-            self.len -= 1;
+        let Some(index) = self.dense_index(serial) else { return self.remove_straggler(serial) };
+        let value = self.dense[index].take()?;
+        self.len -= 1;
+        if serial == self.first {
+            self.drop_empty_front();
         }
-        value
+        Some(value)
+    }
+
+    #[cold]
+    fn remove_straggler(&mut self, serial: Serial) -> Option<T> {
+        let value = self.stragglers.remove(&serial.0)?;
+        self.len -= 1;
+        Some(value)
     }
 
     /// The first entry numbered from `from` to `last`, both included.
     ///
     /// Its work is bounded by the entries and places that exist, not by the width of the range.
+    #[inline]
     #[must_use]
     pub fn first_within(&self, from: Serial, last: Serial) -> Option<Serial> {
+        // The usual case: the first of the range is there.
+        if self.dense_index(from).is_some_and(|index| self.dense[index].is_some())
+            && last.distance_from(from) >= 0
+            && self.stragglers.is_empty()
+        {
+            return Some(from);
+        }
+        self.search_within(from, last)
+    }
+
+    fn search_within(&self, from: Serial, last: Serial) -> Option<Serial> {
         if last.distance_from(from) < 0 {
             return None;
         }
@@ -147,30 +203,21 @@ impl<T> SerialMap<T> {
                 return Some(Serial(serial));
             }
         }
-        let start = usize::try_from(from.distance_from(self.first)).unwrap_or(0);
-        let end = usize::try_from(last.distance_from(self.first)).ok()?.min(self.dense.len().checked_sub(1)?);
-        (start..=end).find(|&index| self.dense[index].is_some()).map(|index| {
-            #[allow(clippy::cast_possible_truncation)] // below DENSE_MAX
-            self.first.plus(index as u32)
-        })
+        let start = u32::try_from(from.distance_from(self.first)).unwrap_or(0);
+        let end = u32::try_from(last.distance_from(self.first)).ok()?.min(self.places.checked_sub(1)?);
+        (start..=end)
+            .map(|number| self.first.plus(number))
+            .find(|&serial| self.dense[self.place(serial)].is_some())
     }
 
     /// All entries, oldest first as far as they are dense.
     pub fn iter(&self) -> impl Iterator<Item = (Serial, &T)> {
-        let first = self.first;
         let stragglers = self.stragglers.iter().map(|(&serial, value)| (Serial(serial), value));
-        let dense = self.dense.iter().enumerate().filter_map(move |(index, value)| {
-            #[allow(clippy::cast_possible_truncation)] // below DENSE_MAX
-            value.as_ref().map(|value| (first.plus(index as u32), value))
+        let dense = (0..self.places).filter_map(|number| {
+            let serial = self.first.plus(number);
+            self.dense[self.place(serial)].as_ref().map(|value| (serial, value))
         });
         stragglers.chain(dense)
-    }
-
-    /// Gives back the memory of a burst that is over.
-    pub fn shrink(&mut self) {
-        if self.dense.is_empty() {
-            self.dense = VecDeque::new();
-        }
     }
 }
 

@@ -142,7 +142,7 @@ impl<D: Copy + Default> Connection<D> {
         session.handles.insert(attach.handle, handle);
         let link = LinkRef { channel, handle };
         self.names_of(role).insert(name, link);
-        Ok((Some(Event::AttachRequested { link, attach }), false))
+        Ok((Some(Event::AttachRequested { link, attach: Box::new(attach) }), false))
     }
 
     fn take_over(link: &mut Link, attach: &Attach<'_>) {
@@ -163,7 +163,7 @@ impl<D: Copy + Default> Connection<D> {
         let link = session.link_mut(known.handle)?;
         Self::take_over(link, &attach);
         link.state = LinkState::Attached;
-        Some(Event::Attached { link: known, attach })
+        Some(Event::Attached { link: known, attach: Box::new(attach) })
     }
 
     /// Whether an attach with that name fits the peer's largest frame.

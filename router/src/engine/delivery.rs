@@ -1,7 +1,7 @@
 //! Deliveries (AMQP 1.0 §2.6.12): what is known of an unsettled one, and dispositions in ranges.
 
 use super::event::LinkRef;
-use crate::base::id::{Channel, Handle, Serial};
+use crate::base::id::{Channel, Handle, Key, Serial};
 use crate::base::limits::DESCRIPTION_BYTES_MAX;
 use ringmain_codec::{Cursor, Decode, DeliveryState, Encode, ReceiverSettleMode, Role, Writer};
 use std::rc::Rc;
@@ -65,6 +65,8 @@ pub struct Disposed<'b> {
 pub struct DisposedDelivery<D> {
     /// Its link.
     pub link: LinkRef,
+    /// What the engine's user keeps with that, if the link is still there.
+    pub user: Option<Key>,
     /// Its number.
     pub delivery_id: Serial,
     /// What was kept with it.
@@ -156,6 +158,31 @@ impl PendingDisposition {
         Some(Self { first: delivery_id, last: delivery_id, settled, batchable, state })
     }
 
+    /// Takes the delivery that follows in, if the same is said of it and its state is one of the plain ones.
+    #[inline]
+    pub fn extend_by(
+        &mut self,
+        delivery_id: Serial,
+        settled: bool,
+        batchable: bool,
+        state: Option<&DeliveryState<'_>>,
+    ) -> bool {
+        let same_state = matches!(
+            (&self.state, state),
+            (KeptState::None, None)
+                | (KeptState::Accepted, Some(DeliveryState::Accepted))
+                | (KeptState::Released, Some(DeliveryState::Released))
+        );
+        let continues = same_state
+            && delivery_id == self.last.next()
+            && settled == self.settled
+            && batchable == self.batchable;
+        if continues {
+            self.last = delivery_id;
+        }
+        continues
+    }
+
     /// Takes `next` in, if it says the same of the delivery that follows.
     pub fn extend(&mut self, next: &Self) -> bool {
         let says_the_same =
@@ -191,6 +218,20 @@ mod tests {
             PendingDisposition::new(Serial(id), true, false, Some(state)).unwrap()
         };
         let mut range = one(u32::MAX, &DeliveryState::Accepted);
+        let accepted = Some(&DeliveryState::Accepted);
+        for (id, settled, batchable, state) in [
+            (1, true, false, accepted),
+            (0, false, false, accepted),
+            (0, true, true, accepted),
+            (0, true, false, Some(&DeliveryState::Released)),
+            (0, true, false, None),
+        ] {
+            assert!(
+                !range.extend_by(Serial(id), settled, batchable, state),
+                "{id} {settled} {batchable} {state:?}"
+            );
+        }
+        assert!(range.clone().extend_by(Serial(0), true, false, accepted));
         assert!(range.extend(&one(0, &DeliveryState::Accepted)), "the numbers wrap");
         assert!(!range.extend(&one(2, &DeliveryState::Accepted)), "a gap");
         assert!(!range.extend(&one(1, &DeliveryState::Released)));

@@ -3,7 +3,7 @@
 use super::delivery::Disposed;
 use super::violation::Fault;
 use crate::base::id::{Channel, Handle, Key, Serial};
-use ringmain_codec::{Attach, DeliveryState, Error, Open};
+use ringmain_codec::{Attach, Error, Open};
 
 /// A link of a connection, by our numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -22,6 +22,19 @@ pub struct Progress<'b> {
     pub consumed: usize,
     /// What happened, if its user must know.
     pub event: Option<Event<'b>>,
+}
+
+/// What [`Connection::recv_delivery`](super::Connection::recv_delivery) found, and how many bytes it was.
+#[derive(Debug)]
+pub enum OfDelivery<'b> {
+    /// A transfer frame.
+    Transfer(Arrived<'b>, usize),
+    /// A disposition.
+    Disposition(Disposed<'b>, usize),
+    /// One of the two that is passed over, or violates the protocol.
+    Done(Progress<'b>),
+    /// Anything else, or the beginning of a frame: nothing was taken. Call [`Connection::recv`](super::Connection::recv).
+    Other,
 }
 
 /// Why an endpoint ended.
@@ -48,10 +61,13 @@ impl Cause<'_> {
 }
 
 /// Something that the peer did, or that its fault made us do.
+///
+/// Performatives that come once in a link's or connection's life are boxed, so that those that come with every
+/// delivery are small.
 #[derive(Debug)]
 pub enum Event<'b> {
     /// The peer's open. As acceptor, answer with `send_open`.
-    Opened(Open<'b>),
+    Opened(Box<Open<'b>>),
     /// A session is mapped, whoever began it.
     Begun(Channel),
     /// The peer attaches a link: answer with `accept_link` or `refuse_link`.
@@ -59,14 +75,14 @@ pub enum Event<'b> {
         /// The link, with our handle for it.
         link: LinkRef,
         /// The peer's performative.
-        attach: Attach<'b>,
+        attach: Box<Attach<'b>>,
     },
     /// The peer answered our attach.
     Attached {
         /// The link.
         link: LinkRef,
         /// The peer's performative.
-        attach: Attach<'b>,
+        attach: Box<Attach<'b>>,
     },
     /// The peer's flow changed a link on which we send: its credit, a drain, or a request to answer. Like any
     /// flow it may have opened the session's window too: ask `take_window_opened`.
@@ -130,8 +146,6 @@ pub struct Arrived<'b> {
     pub aborted: bool,
     /// The message-format, if the sender gave one.
     pub message_format: u32,
-    /// The state that the sender gave it.
-    pub state: Option<DeliveryState<'b>>,
     /// This frame's part of the message.
     pub payload: &'b [u8],
 }

@@ -23,6 +23,8 @@ pub struct SessionFlow {
     max_frame_size: u32,
     /// The most frames to announce.
     frames_max: u32,
+    /// The window of a session of which nothing is held: looked at with each transfer, so it isn't worked out each time.
+    whole_window: u32,
     /// The transfer-id of our next frame.
     pub next_outgoing_id: Serial,
     /// How many more frames we may send, by what the peer told us.
@@ -33,31 +35,30 @@ impl SessionFlow {
     /// A fresh session's state, before the peer's begin.
     #[must_use]
     pub fn new(max_frame_size: u32, frames_max: u32) -> Self {
-        let mut flow = Self {
+        let frames = SESSION_BUFFER_BYTES / max_frame_size.max(1) as usize;
+        let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+        let whole_window = frames.max(SESSION_WINDOW_FRAMES_MIN).min(frames_max);
+        Self {
             next_incoming_id: Serial(0),
-            incoming_window: 0,
+            incoming_window: whole_window,
             held_bytes: 0,
             max_frame_size,
             frames_max,
+            whole_window,
             next_outgoing_id: Serial(0),
             remote_incoming_window: 0,
-        };
-        flow.incoming_window = flow.window();
-        flow
+        }
     }
 
     /// The window that the bytes held leave room for, in frames.
+    #[inline]
     fn window(&self) -> u32 {
-        let room = SESSION_BUFFER_BYTES.saturating_sub(self.held_bytes) / self.max_frame_size.max(1) as usize;
-        let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let least = if self.held_bytes == 0 { SESSION_WINDOW_FRAMES_MIN } else { 0 };
-        room.max(least).min(self.frames_max)
+        if self.held_bytes == 0 { self.whole_window } else { self.window_beside_held() }
     }
 
-    /// The window of a session of which nothing is held.
-    fn whole_window(&self) -> u32 {
-        let frames = SESSION_BUFFER_BYTES / self.max_frame_size.max(1) as usize;
-        u32::try_from(frames).unwrap_or(u32::MAX).max(SESSION_WINDOW_FRAMES_MIN).min(self.frames_max)
+    fn window_beside_held(&self) -> u32 {
+        let room = SESSION_BUFFER_BYTES.saturating_sub(self.held_bytes) / self.max_frame_size.max(1) as usize;
+        u32::try_from(room).unwrap_or(u32::MAX).min(self.frames_max)
     }
 
     /// Takes over the peer's begin.
@@ -80,6 +81,7 @@ impl SessionFlow {
     }
 
     /// Counts a transfer frame of the peer; `false` if it had no window for it.
+    #[inline]
     #[must_use]
     pub fn recv_transfer(&mut self) -> bool {
         let Some(left) = self.incoming_window.checked_sub(1) else { return false };
@@ -89,6 +91,7 @@ impl SessionFlow {
     }
 
     /// Counts a transfer frame of ours.
+    #[inline]
     pub fn send_transfer(&mut self) {
         debug_assert!(self.remote_incoming_window > 0, "the window is checked before a frame is made");
         self.remote_incoming_window -= 1;
@@ -106,11 +109,12 @@ impl SessionFlow {
     }
 
     /// Whether the peer should be told of a larger window: it has used half of what there is room for.
+    #[inline]
     #[must_use]
     pub fn wants_refresh(&self) -> bool {
         let window = self.window();
         // A crowded session isn't told of each frame's room on its own.
-        let worth = self.held_bytes == 0 || window >= self.whole_window() / WORTH_PARTS;
+        let worth = self.held_bytes == 0 || window >= self.whole_window / WORTH_PARTS;
         window > 0 && worth && self.incoming_window <= window / 2
     }
 

@@ -24,7 +24,7 @@ mod write;
 pub use attach::Attachment;
 pub use connection::{Connection, Holdings};
 pub use delivery::{Disposed, DisposedDelivery, KeptState, NewDelivery, Sent, Unsettled};
-pub use event::{Arrived, Cause, Event, LinkRef, Progress};
+pub use event::{Arrived, Cause, Event, LinkRef, OfDelivery, Progress};
 pub use link::Credit;
 pub use settings::{Settings, Side};
 pub use violation::{Fault, Violation};

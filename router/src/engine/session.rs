@@ -12,7 +12,7 @@ use crate::base::id::{Channel, Handle, Serial};
 use crate::base::limits::LINKS_PER_SESSION_MAX;
 use crate::base::serial_map::SerialMap;
 use crate::base::sparse::SparseMap;
-use ringmain_codec::{Begin, Condition, End, Flow, ReceiverSettleMode, Role, Transfer};
+use ringmain_codec::{Begin, Condition, End, Flow, Role, Transfer};
 use std::rc::Rc;
 
 /// The life of a session endpoint.
@@ -42,7 +42,7 @@ pub struct Session<D> {
     /// The highest handle that the peer takes.
     pub remote_handle_max: u32,
     /// The links, by our handle.
-    links: Vec<Option<Box<Link>>>,
+    pub(super) links: Vec<Option<Box<Link>>>,
     /// No handle below this one is free.
     free_from: usize,
     /// Our handles, by the peer's.
@@ -223,16 +223,14 @@ impl<D> Session<D> {
         ids.into_iter().filter_map(|id| map.remove(id).map(|unsettled| (id, unsettled))).collect()
     }
 
-    /// Adds an unsettled delivery that came.
+    /// A link on which deliveries come, and where they are noted while they aren't settled.
     #[inline]
-    pub(super) fn push_incoming(&mut self, handle: Handle, rcv_settle_mode: ReceiverSettleMode)
-    where
-        D: Default,
-    {
-        self.incoming.push(Unsettled { handle, data: D::default(), terminal: false, rcv_settle_mode });
-        if let Some(link) = self.link_mut(handle) {
-            link.unsettled += 1;
-        }
+    pub(super) fn receiver_mut(
+        &mut self,
+        handle: Handle,
+    ) -> Option<(&mut Link, &mut SerialMap<Unsettled<D>>)> {
+        let link = self.links.get_mut(handle.0 as usize)?.as_deref_mut()?;
+        Some((link, &mut self.incoming))
     }
 
     /// Removes a delivery that came, which is settled now.

@@ -6,8 +6,10 @@
 
 use super::connection::Connection;
 use super::delivery::{Disposed, DisposedDelivery, NewDelivery, PendingDisposition, Sent, Unsettled};
-use super::event::{Arrived, Event, LinkRef};
+use super::event::{Arrived, LinkRef};
+use super::flow::SessionFlow;
 use super::link::{Credit, Link, LinkState, Sending};
+use super::session::{Session, SessionState};
 use super::violation::Violation;
 use super::write;
 use crate::base::buffer::Output;
@@ -24,9 +26,12 @@ impl<D: Copy + Default> Connection<D> {
         remote: u16,
         transfer: &Transfer<'b>,
         payload: &'b [u8],
-    ) -> Result<Option<Event<'b>>, Violation> {
+    ) -> Result<Option<Arrived<'b>>, Violation> {
         let Some(channel) = self.mapped(remote, "transfer")? else { return Ok(None) };
-        let Some(session) = self.session_mut(channel) else { return Ok(None) };
+        let Some(session) = self.sessions.get_mut(usize::from(channel.0)).and_then(Option::as_deref_mut)
+        else {
+            return Ok(None);
+        };
         if !session.flow.recv_transfer() {
             return Err(Violation::session(
                 channel,
@@ -34,10 +39,10 @@ impl<D: Copy + Default> Connection<D> {
                 "a transfer came though the incoming-window is used up",
             ));
         }
-        if session.flow.wants_refresh() {
-            self.mark_dirty(channel);
+        if session.flow.wants_refresh() && !session.dirty {
+            session.dirty = true;
+            self.dirty.push(channel);
         }
-        let Some(session) = self.session_mut(channel) else { return Ok(None) };
         let handle = session.handle_of(channel, transfer.handle, "transfer")?;
         let link_ref = LinkRef { channel, handle };
         let Some(link) = session.link_mut(handle) else { return Ok(None) };
@@ -48,9 +53,8 @@ impl<D: Copy + Default> Connection<D> {
                 format!("a transfer came on link '{}', whose sender we are", link.name),
             ));
         }
-        let detached = link.state == LinkState::DetachSent;
         let user = link.user;
-        if detached {
+        if link.state == LinkState::DetachSent {
             // The peer doesn't know of our detach yet: what it still sends is passed over (§2.6.4). Its
             // numbering goes on all the same.
             session.pass_over_delivery_id(transfer);
@@ -61,21 +65,23 @@ impl<D: Copy + Default> Connection<D> {
             session.recv_delivery_id(channel, transfer)?;
         }
         // From here on the delivery's number is taken, whatever becomes of it.
-        let Some(link) = session.link_mut(handle) else { return Ok(None) };
+        let Some((link, incoming)) = session.receiver_mut(handle) else { return Ok(None) };
         let receiving = match link.recv_transfer(link_ref, transfer, payload.len()) {
             Ok(receiving) => receiving,
             Err(violation) => {
                 if first {
-                    session.incoming.skip();
+                    incoming.skip();
                 }
                 return Err(violation);
             }
         };
         let settled = receiving.settled || transfer.aborted;
         match (first, settled) {
-            (true, true) => session.incoming.skip(),
+            (true, true) => incoming.skip(),
             (true, false) => {
-                session.push_incoming(handle, receiving.rcv_settle_mode);
+                link.unsettled += 1;
+                let rcv_settle_mode = receiving.rcv_settle_mode;
+                incoming.push(Unsettled { handle, data: D::default(), terminal: false, rcv_settle_mode });
             }
             (false, true) => {
                 // Its entry is needed until the delivery's user has seen this frame.
@@ -85,7 +91,7 @@ impl<D: Copy + Default> Connection<D> {
             }
             (false, false) => {}
         }
-        let arrived = Arrived {
+        Ok(Some(Arrived {
             link: link_ref,
             user,
             delivery_id: receiving.delivery_id,
@@ -94,10 +100,8 @@ impl<D: Copy + Default> Connection<D> {
             settled: receiving.settled,
             aborted: transfer.aborted,
             message_format: receiving.message_format,
-            state: transfer.state,
             payload,
-        };
-        Ok(Some(Event::Transfer(arrived)))
+        }))
     }
 
     /// When we, as receiver, settle an unsettled delivery that came.
@@ -172,6 +176,52 @@ impl<D: Copy + Default> Connection<D> {
         state.take_credit()
     }
 
+    /// Sends a delivery, or what has come of it: as `take_credit`, `begin_delivery` and `send_payload` do one after
+    /// the other. `None`: nothing has gone, since the link has no credit or has a delivery under way, or the
+    /// session's window is closed.
+    #[inline]
+    pub fn send_delivery(
+        &mut self,
+        link: LinkRef,
+        delivery: NewDelivery<D>,
+        payload: &[u8],
+        more: bool,
+        out: &mut Output,
+    ) -> Option<(Serial, Sent)> {
+        if self.is_silent() {
+            return None;
+        }
+        let frame_max = self.peer.max_frame_size;
+        let session = self.session_mut(link.channel)?;
+        if session.state == SessionState::EndSent {
+            return None;
+        }
+        if session.flow.remote_incoming_window == 0 {
+            session.window_wanted = true;
+            return None;
+        }
+        let Session { flow, outgoing, links, window_wanted, .. } = session;
+        let state = links.get_mut(link.handle.0 as usize)?.as_deref_mut()?;
+        if state.sending.is_some() || state.state != LinkState::Attached {
+            return None;
+        }
+        let _spent = state.take_credit()?;
+        let NewDelivery { message_format, settled, tag, data } = delivery;
+        let delivery_id = outgoing.next();
+        let rcv_settle_mode = state.rcv_settle_mode;
+        if settled {
+            outgoing.skip();
+        } else {
+            outgoing.push(Unsettled { handle: link.handle, data, terminal: false, rcv_settle_mode });
+        }
+        let mut sending = Sending { delivery_id, settled, started: false, message_format, tag };
+        let sent = send_frames(flow, window_wanted, link, &mut sending, frame_max, payload, more, out);
+        if more || !sent.complete {
+            state.sending = Some(sending);
+        }
+        Some((delivery_id, sent))
+    }
+
     /// Whether the link may begin a delivery as far as its receiver is concerned.
     #[inline]
     #[must_use]
@@ -214,39 +264,22 @@ impl<D: Copy + Default> Connection<D> {
 
     /// Sends as much of `payload` as the session's window allows, `more` saying that further payload of
     /// the delivery under way will come.
-    pub fn send_payload(&mut self, link: LinkRef, mut payload: &[u8], more: bool, out: &mut Output) -> Sent {
+    pub fn send_payload(&mut self, link: LinkRef, payload: &[u8], more: bool, out: &mut Output) -> Sent {
         let frame_max = self.peer.max_frame_size;
-        let mut sent = Sent { consumed: 0, complete: false };
+        let nothing = Sent { consumed: 0, complete: false };
         if !self.may_write(link.channel) {
-            return sent;
+            return nothing;
         }
-        let Some(session) = self.session_mut(link.channel) else { return sent };
-        loop {
-            if session.flow.remote_incoming_window == 0 {
-                session.window_wanted = true;
-                return sent;
-            }
-            let Some(state) = session.link_mut(link.handle) else { return sent };
-            let Some(sending) = &mut state.sending else { return sent };
-            // The first frame goes even if it is empty: deliveries must come in the order of their numbers,
-            // and another link may begin one before there is more of this.
-            if payload.is_empty() && more && sending.started {
-                return Sent { complete: true, ..sent };
-            }
-            let transfer = frame(link, sending, more);
-            let consumed = write::transfer(out, link.channel.0, frame_max, &transfer, payload);
-            sending.started = true;
-            sent.consumed += consumed;
-            payload = &payload[consumed..];
-            let done = payload.is_empty();
-            if done && !more {
-                state.sending = None;
-            }
-            session.flow.send_transfer();
-            if done {
-                return Sent { complete: true, ..sent };
-            }
+        let Some(session) = self.session_mut(link.channel) else { return nothing };
+        let Session { flow, links, window_wanted, .. } = session;
+        let state = links.get_mut(link.handle.0 as usize).and_then(Option::as_deref_mut);
+        let Some(state) = state else { return nothing };
+        let Some(sending) = &mut state.sending else { return nothing };
+        let sent = send_frames(flow, window_wanted, link, sending, frame_max, payload, more, out);
+        if sent.complete && !more {
+            state.sending = None;
         }
+        sent
     }
 
     /// Gives the delivery under way up. If some of it has gone, the peer is told to forget it. Returns
@@ -297,21 +330,14 @@ impl<D: Copy + Default> Connection<D> {
         out: &mut Output,
     ) -> bool {
         let Some(session) = self.session_mut(link.channel) else { return false };
-        let second = session
-            .incoming
-            .get(delivery_id)
-            .is_some_and(|unsettled| unsettled.rcv_settle_mode == ReceiverSettleMode::Second);
+        let Some(unsettled) = session.incoming.get(delivery_id) else { return false };
+        let second = unsettled.rcv_settle_mode == ReceiverSettleMode::Second;
         let settled = settled && !(second && state.is_some());
-        let known = if settled {
-            session.remove_incoming(delivery_id).is_some()
-        } else {
-            session.incoming.get(delivery_id).is_some()
-        };
-        if known {
-            let pending = (delivery_id, settled, batchable);
-            self.dispose(link.channel, Role::Receiver, pending, state, out);
+        if settled {
+            session.remove_incoming(delivery_id);
         }
-        known && settled
+        self.dispose(link.channel, Role::Receiver, (delivery_id, settled, batchable), state, out);
+        settled
     }
 
     /// Tells the receiver of a delivery the sender's state for it, and settles it if `settled`.
@@ -342,15 +368,22 @@ impl<D: Copy + Default> Connection<D> {
         state: Option<&DeliveryState<'_>>,
         out: &mut Output,
     ) {
-        if !self.may_write(channel) {
-            return;
-        }
+        let silent = self.is_silent();
         let frame_max = self.peer.max_frame_size;
         let Some(session) = self.session_mut(channel) else { return };
+        if silent || session.state == SessionState::EndSent {
+            return;
+        }
         let slot = match role {
             Role::Receiver => &mut session.pending_as_receiver,
             Role::Sender => &mut session.pending_as_sender,
         };
+        // The usual case. What is pending is in the list to be flushed already.
+        if let Some(pending) = slot
+            && pending.extend_by(delivery_id, settled, batchable, state)
+        {
+            return;
+        }
         let next = PendingDisposition::new(delivery_id, settled, batchable, state);
         let extended = match (&mut *slot, &next) {
             (Some(pending), Some(next)) => pending.extend(next),
@@ -375,18 +408,19 @@ impl<D: Copy + Default> Connection<D> {
         }
     }
 
+    #[inline]
     pub(super) fn recv_disposition<'b>(
         &mut self,
         remote: u16,
         disposition: &Disposition<'b>,
-    ) -> Result<Option<Event<'b>>, Violation> {
+    ) -> Result<Option<Disposed<'b>>, Violation> {
         let Some(channel) = self.mapped(remote, "disposition")? else { return Ok(None) };
         if !disposition.settled && disposition.state.is_none() {
             // It says nothing.
             return Ok(None);
         }
         let first = Serial(disposition.first);
-        Ok(Some(Event::Disposition(Disposed {
+        Ok(Some(Disposed {
             channel,
             role: disposition.role,
             settled: disposition.settled,
@@ -394,7 +428,7 @@ impl<D: Copy + Default> Connection<D> {
             state: disposition.state,
             next: Some(first),
             last: disposition.last.map_or(first, Serial),
-        })))
+        }))
     }
 
     /// The next delivery that a disposition is about. Settled ones are forgotten by this. Deliveries that
@@ -412,27 +446,27 @@ impl<D: Copy + Default> Connection<D> {
             return None;
         };
         disposed.next = (delivery_id != disposed.last).then(|| delivery_id.next());
-        let entry = map.get_mut(delivery_id)?;
-        let was_terminal = entry.terminal;
-        entry.terminal |= disposed.state.as_ref().is_some_and(DeliveryState::is_terminal);
-        let unsettled = *entry;
-        match disposed.role {
-            Role::Receiver if disposed.settled => {
-                session.outgoing.remove(delivery_id);
+        let (handle, data, was_terminal) = if disposed.settled {
+            let entry = map.remove(delivery_id)?;
+            (entry.handle, entry.data, entry.terminal)
+        } else {
+            let entry = map.get_mut(delivery_id)?;
+            let was_terminal = entry.terminal;
+            entry.terminal |= disposed.state.as_ref().is_some_and(DeliveryState::is_terminal);
+            (entry.handle, entry.data, was_terminal)
+        };
+        let link = session.link_mut(handle);
+        let user = link.as_ref().and_then(|link| link.user);
+        if let Some(link) = link.filter(|_| disposed.settled && disposed.role == Role::Sender) {
+            link.unsettled -= 1;
+            if let Some(receiving) =
+                link.receiving.as_mut().filter(|under_way| under_way.delivery_id == delivery_id)
+            {
+                receiving.settled = true;
             }
-            Role::Sender if disposed.settled => {
-                session.remove_incoming(delivery_id);
-                if let Some(receiving) =
-                    session.link_mut(unsettled.handle).and_then(|link| link.receiving.as_mut())
-                    && receiving.delivery_id == delivery_id
-                {
-                    receiving.settled = true;
-                }
-            }
-            Role::Receiver | Role::Sender => {}
         }
-        let link = LinkRef { channel: disposed.channel, handle: unsettled.handle };
-        Some(DisposedDelivery { link, delivery_id, data: unsettled.data, was_terminal })
+        let link = LinkRef { channel: disposed.channel, handle };
+        Some(DisposedDelivery { link, user, delivery_id, data, was_terminal })
     }
 
     /// Takes all unsettled deliveries of a session out, by their links: the session is gone. Those that went
@@ -455,6 +489,42 @@ impl<D: Copy + Default> Connection<D> {
     /// Takes the unsettled deliveries of a link out: it is gone.
     pub fn take_unsettled_of(&mut self, link: LinkRef) -> Vec<(Serial, Unsettled<D>)> {
         self.session_mut(link.channel).map_or_else(Vec::new, |session| session.take_unsettled(link))
+    }
+}
+
+/// Sends as much of a delivery's `payload` as the session's window allows, `more` saying that further payload will
+/// come.
+#[inline]
+#[allow(clippy::too_many_arguments)] // parts of one session, borrowed one by one
+fn send_frames(
+    flow: &mut SessionFlow,
+    window_wanted: &mut bool,
+    link: LinkRef,
+    sending: &mut Sending,
+    frame_max: u32,
+    mut payload: &[u8],
+    more: bool,
+    out: &mut Output,
+) -> Sent {
+    let mut consumed = 0;
+    loop {
+        if flow.remote_incoming_window == 0 {
+            *window_wanted = true;
+            return Sent { consumed, complete: false };
+        }
+        // The first frame goes even if it is empty: deliveries must come in the order of their numbers,
+        // and another link may begin one before there is more of this.
+        if payload.is_empty() && more && sending.started {
+            return Sent { consumed, complete: true };
+        }
+        let gone = write::transfer(out, link.channel.0, frame_max, &frame(link, sending, more), payload);
+        sending.started = true;
+        flow.send_transfer();
+        consumed += gone;
+        payload = &payload[gone..];
+        if payload.is_empty() {
+            return Sent { consumed, complete: true };
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub use crate::base::buffer::Chunk;
 use crate::base::id::{ConnectionKey, ListenerId};
+use crate::base::limits::CHUNKS_PER_SEND_MAX;
 use crate::base::time::Instant;
 use core::time::Duration;
 use smallvec::SmallVec;
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes to send on one connection, in order. Each chunk is a buffer and how much of it is filled.
-pub type Chunks = SmallVec<[Chunk; 2]>;
+pub type Chunks = SmallVec<[Chunk; CHUNKS_PER_SEND_MAX]>;
 
 /// What has happened since the last turn.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ mod recent;
 mod settings;
 mod writer;
 
+use crate::base::lock::Mutex;
 use core::fmt;
 use core::time::Duration;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock, PoisonError};

@@ -5,7 +5,7 @@
 //! enough of it, or when the sender has none left: no flow is sent per message.
 
 use super::Core;
-use super::links::Direction;
+use super::links::{Direction, RouterLink};
 use super::slots::Slot;
 use crate::base::id::LinkKey;
 
@@ -19,12 +19,8 @@ impl Core {
     /// Notes that a sender's credit is to be looked at, at the end of the turn.
     #[inline]
     pub(super) fn credit_due(&mut self, key: LinkKey) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        if let Direction::In(ingress) = &mut link.direction
-            && !ingress.credit_due
-        {
-            ingress.credit_due = true;
-            self.credit_due.push(key);
+        if let Some(ingress) = self.links.get_mut(key).and_then(RouterLink::ingress_mut) {
+            ingress.mark_due(key, &mut self.credit_due);
         }
     }
 

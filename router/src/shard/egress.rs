@@ -9,18 +9,17 @@ use super::forward::Outgoing;
 use super::links::{LinkCounters, RouterLink};
 use super::outcome::failed;
 use super::payload::Piece;
-use super::queue::{Active, Egress, Item, Settle};
+use super::queue::{Active, Egress, Item};
 use super::{Core, DeliveryRef, Party, Peer, Source};
 use crate::base::id::{ConnectionKey, LinkKey, Serial};
 use crate::base::limits::{OUTPUT_BACKLOG_MAX, PUMP_BYTES_MAX, UNSETTLED_PER_LINK_MAX};
 use crate::base::time::Instant;
-use crate::engine::{Credit, Fault, NewDelivery, Unsettled};
+use crate::engine::{Credit, Fault, Unsettled};
 use ringmain_codec::{Condition, DeliveryState, Rejected};
-use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long a delivery waits here before it counts as delayed, and as delayed for long (router-protocol reference
-/// §8.13).
+/// How long a delivery waits here before it counts as delayed, and as delayed for long (router-protocol
+/// reference §8.13).
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 
 /// What became of an attempt to send what waits.
@@ -48,6 +47,7 @@ impl Core {
         self.next_sequence += 1;
         let link = self.links.get_mut(target)?;
         let (connection, link_ref, limit) = (link.connection, link.link, link.max_message_size);
+        let party = link.party;
         if limit != 0 && payload.len() as u64 > limit {
             self.refuse_oversize(target, &outgoing, limit);
             return None;
@@ -58,19 +58,28 @@ impl Core {
             && egress.waiting == 0
             && egress.unsettled < UNSETTLED_PER_LINK_MAX
             && slot.out.pending() < OUTPUT_BACKLOG_MAX;
-        let credit = if straight { slot.engine.take_credit(link_ref) } else { None };
-        let Some(credit) = credit else {
+        let new = egress.new_delivery(&outgoing, self.next_tag);
+        let settled = new.settled;
+        let sent = if straight {
+            slot.engine.send_delivery(link_ref, new, payload, more, &mut slot.out)
+        } else {
+            None
+        };
+        let Some((delivery_id, sent)) = sent else {
             self.enqueue(target, sequence, outgoing, payload, more);
             return Some(sequence);
         };
-        let (delivery_id, unsettled) = self.begin(target, &outgoing, credit)?;
-        let slot = self.connections.get_mut(connection)?;
-        let sent = slot.engine.send_payload(link_ref, payload, more, &mut slot.out);
-        self.mark_dirty(connection);
+        slot.mark_dirty(connection, &mut self.dirty);
+        slot.last_delivery = self.now;
+        egress.begin(settled, self.now);
+        link.counters.begin(settled);
+        let delivery = DeliveryRef { connection, link: link_ref, key: target, delivery_id };
+        self.begun(&outgoing, delivery, settled, party);
         if sent.complete && !more {
-            self.gone(target, &outgoing);
+            self.gone(&outgoing, settled);
             return Some(sequence);
         }
+        let unsettled = !settled;
         let mut item = self.new_item(sequence, outgoing, payload, more);
         if !sent.complete {
             let payload = self.hold(&outgoing, payload);
@@ -78,7 +87,7 @@ impl Core {
         }
         let waits = !item.pieces.is_empty();
         if let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) {
-            egress.active = Some(Active { item, delivery_id, unsettled });
+            egress.active = Some(Active { item, delivery_id, settled: !unsettled, unsettled });
         }
         if waits {
             self.block(target);
@@ -92,7 +101,7 @@ impl Core {
             sequence,
             since: self.now,
             outgoing,
-            pieces: VecDeque::new(),
+            pieces: self.spare.pieces(),
             bytes: payload.len() as u64,
             complete: !more,
             aborted: false,
@@ -100,64 +109,44 @@ impl Core {
         }
     }
 
-    /// Begins a delivery: it has a number from now on, and its two ends know each other. Returns the number
-    /// and whether its receiver is to settle it.
-    #[inline]
+    /// Begins a delivery that waited: it has a number from now on, and its two ends know each other. Returns the
+    /// number and whether its receiver is to settle it.
     fn begin(&mut self, target: LinkKey, outgoing: &Outgoing, credit: Credit) -> Option<(Serial, bool)> {
-        let now = self.now;
-        let tag = self.next_tag.to_be_bytes();
-        self.next_tag += 1;
         let link = self.links.get_mut(target)?;
         let (connection, link_ref) = (link.connection, link.link);
-        let source = outgoing.source;
-        link.counters.deliveries += 1;
-        self.counters[link.party as usize].egress += 1;
-        if link.party == Party::Container
-            && let Some(address) = link.address.and_then(|address| self.addresses.get_mut(address))
-        {
-            address.counters.egress_route_container += 1;
-        }
-        let egress = link.egress_mut()?;
-        egress.progress = now;
-        egress.congested = false;
-        let settled = match egress.settle {
-            Settle::Always => true,
-            Settle::Never => false,
-            Settle::AsSent => source.settled,
-        };
-        if settled {
-            link.counters.presettled += 1;
-        } else {
-            egress.unsettled += 1;
-        }
-        let data = match outgoing.fan_out {
-            _ if source.settled || settled => Peer::None,
-            Some((fan_out, copy)) => Peer::FanOut(fan_out, copy),
-            None => Peer::Delivery(source.delivery),
-        };
+        let party = link.party;
         let slot = self.connections.get_mut(connection)?;
-        slot.last_delivery = now;
-        let new = NewDelivery { message_format: source.message_format, settled, tag, data };
+        let egress = link.egress_mut()?;
+        let new = egress.new_delivery(outgoing, self.next_tag);
+        let settled = new.settled;
         let delivery_id = slot.engine.begin_delivery(link_ref, credit, new)?;
-        match outgoing.fan_out {
-            Some((fan_out, copy)) => self.copy_begun(fan_out, copy, delivery_id),
-            None if settled => self.set_peer(&source, Peer::None),
-            None => {
-                let delivery = DeliveryRef { connection, link: link_ref, key: target, delivery_id };
-                self.set_peer(&source, Peer::Delivery(delivery));
-            }
-        }
+        slot.last_delivery = self.now;
+        egress.begin(settled, self.now);
+        link.counters.begin(settled);
+        let delivery = DeliveryRef { connection, link: link_ref, key: target, delivery_id };
+        self.begun(outgoing, delivery, settled, party);
         Some((delivery_id, !settled))
     }
 
-    /// Deals with a delivery that has left the router whole.
+    /// A delivery has a number on its outgoing link: its tag is used up, it is counted, and its source is told.
     #[inline]
-    fn gone(&mut self, target: LinkKey, outgoing: &Outgoing) {
-        if outgoing.source.settled {
-            return;
+    fn begun(&mut self, outgoing: &Outgoing, delivery: DeliveryRef, settled: bool, party: Party) {
+        self.next_tag += 1;
+        self.counters[party as usize].egress += 1;
+        if party == Party::Container {
+            self.count_container_egress(delivery.key);
         }
-        let egress = self.links.get(target).and_then(RouterLink::egress);
-        if egress.is_some_and(|egress| egress.settle == Settle::Always) {
+        match outgoing.fan_out {
+            Some((fan_out, copy)) => self.copy_begun(fan_out, copy, delivery.delivery_id),
+            None if settled => self.set_peer(&outgoing.source, Peer::None),
+            None => self.set_peer(&outgoing.source, Peer::Delivery(delivery)),
+        }
+    }
+
+    /// Deals with a delivery that has left the router whole; `settled` says how it went.
+    #[inline]
+    fn gone(&mut self, outgoing: &Outgoing, settled: bool) {
+        if settled && !outgoing.source.settled {
             // The receiver wants to say nothing of it, so this is the last that is known.
             self.tell_source(outgoing, &DeliveryState::Accepted);
         }
@@ -207,10 +196,11 @@ impl Core {
     }
 
     /// Gives back what a delivery took of the router that waits or is sent no longer.
-    pub(super) fn end_item(&mut self, item: Item) {
-        for piece in item.pieces {
+    pub(super) fn end_item(&mut self, mut item: Item) {
+        for piece in item.pieces.drain(..) {
             self.let_go(Some(piece.payload));
         }
+        self.spare.keep_pieces(item.pieces);
         self.discharge(item.charge);
     }
 
@@ -232,6 +222,15 @@ impl Core {
         egress.push(item);
         self.watch(target);
         self.block(target);
+    }
+
+    /// Counts a delivery for a broker with its address.
+    #[cold]
+    fn count_container_egress(&mut self, key: LinkKey) {
+        let address = self.links.get(key).and_then(|link| link.address);
+        if let Some(address) = address.and_then(|address| self.addresses.get_mut(address)) {
+            address.counters.egress_route_container += 1;
+        }
     }
 
     /// Counts a delivery that has waited here for long.
@@ -355,7 +354,7 @@ impl Core {
                 return Pumped::Dry;
             };
             if let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) {
-                egress.active = Some(Active { item, delivery_id, unsettled });
+                egress.active = Some(Active { item, delivery_id, settled: !unsettled, unsettled });
             }
         }
     }
@@ -365,7 +364,7 @@ impl Core {
         let link = self.links.get(key)?;
         let (connection, link_ref) = (link.connection, link.link);
         if active.item.aborted {
-            for piece in std::mem::take(&mut active.item.pieces) {
+            while let Some(piece) = active.item.pieces.pop_front() {
                 self.let_go(Some(piece.payload));
             }
             let slot = self.connections.get_mut(connection)?;
@@ -399,7 +398,7 @@ impl Core {
                 self.let_go(Some(piece.payload));
             }
             if !more {
-                self.gone(key, &active.item.outgoing);
+                self.gone(&active.item.outgoing, active.settled);
                 self.end_item(active.item);
                 return None;
             }
@@ -471,7 +470,7 @@ impl Core {
     fn end_active(&mut self, key: LinkKey) {
         let egress = self.links.get_mut(key).and_then(RouterLink::egress_mut);
         if let Some(active) = egress.and_then(|egress| egress.active.take()) {
-            self.gone(key, &active.item.outgoing);
+            self.gone(&active.item.outgoing, active.settled);
             self.end_item(active.item);
             self.pump(key);
         }
@@ -500,13 +499,15 @@ impl Core {
         self.pump(target);
     }
 
-    /// Counts out a delivery that its receiver (or its sender) has settled.
+    /// Counts out a delivery that its receiver (or its sender) has settled. Tells whether some of it is still to go.
     #[inline]
-    pub(super) fn count_settled(&mut self, target: LinkKey, delivery_id: Serial) {
-        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return };
+    pub(super) fn count_settled(&mut self, target: LinkKey, delivery_id: Serial) -> bool {
+        let Some(egress) = self.links.get_mut(target).and_then(RouterLink::egress_mut) else { return false };
         let was_full = egress.unsettled >= UNSETTLED_PER_LINK_MAX;
         egress.unsettled = egress.unsettled.saturating_sub(1);
-        if let Some(active) = egress.active.as_mut().filter(|active| active.delivery_id == delivery_id) {
+        let active = egress.active.as_mut().filter(|active| active.delivery_id == delivery_id);
+        let is_under_way = active.is_some();
+        if let Some(active) = active {
             active.unsettled = false;
         }
         if egress.retiring {
@@ -515,6 +516,7 @@ impl Core {
         if was_full {
             self.pump(target);
         }
+        is_under_way
     }
 
     /// The sender of a delivery that waits, or is under way, has settled it or is gone: it goes on as a

@@ -14,8 +14,9 @@ impl Core {
     #[inline]
     pub(super) fn handle_event(&mut self, key: ConnectionKey, event: Event<'_>) {
         match event {
-            Event::Transfer(arrived) => self.transfer(key, &arrived),
-            Event::Disposition(disposed) => self.disposition(key, disposed),
+            // These come with what was received only, which has marked the connection.
+            Event::Transfer(arrived) => return self.transfer(key, &arrived),
+            Event::Disposition(disposed) => return self.disposition(key, disposed),
             Event::Flow { link, user } => {
                 if let Some(user) = user {
                     self.receiver_flow(LinkKey(user));

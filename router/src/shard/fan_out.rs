@@ -5,7 +5,7 @@
 //! (router-protocol reference §8.5). The data of the state that decides goes with it.
 
 use super::outcome::failed;
-use super::payload::{Charge, Payload};
+use super::payload::Payload;
 use super::{Core, Source};
 use crate::base::id::{FanOutKey, LinkKey, Serial};
 use crate::engine::KeptState;
@@ -23,10 +23,12 @@ pub struct FanOut {
     outcome: Option<(Rank, KeptState)>,
     /// What the copies share while they are made.
     pub(super) held: Option<Rc<Payload>>,
-    pub(super) charge: Option<Charge>,
+    /// The charge that they share.
+    pub(super) charge: Option<Rc<LinkKey>>,
 }
 
-struct Copied {
+/// One copy.
+pub(super) struct Copied {
     target: LinkKey,
     /// Its number in the target's queue, if it went there.
     sequence: Option<u64>,
@@ -75,17 +77,15 @@ fn keep(state: &DeliveryState<'_>) -> KeptState {
 }
 
 impl FanOut {
-    pub(super) fn new(source: Source, receivers: &[LinkKey]) -> Self {
-        let copies: Vec<Copied> = receivers
-            .iter()
-            .map(|&target| Copied {
-                target,
-                sequence: None,
-                delivery_id: None,
-                decided: false,
-                settled: false,
-            })
-            .collect();
+    /// A delivery that goes to `receivers`; `copies` is an empty list for them.
+    pub(super) fn new(source: Source, receivers: &[LinkKey], mut copies: Vec<Copied>) -> Self {
+        copies.extend(receivers.iter().map(|&target| Copied {
+            target,
+            sequence: None,
+            delivery_id: None,
+            decided: false,
+            settled: false,
+        }));
         Self {
             source,
             undecided: copies.len(),
@@ -155,7 +155,9 @@ impl Core {
     /// The record of a delivery's copies isn't needed any more.
     pub(super) fn end_fan_out(&mut self, key: FanOutKey) {
         self.end_sharing(key);
-        self.fan_outs.remove(key);
+        if let Some(fan_out) = self.fan_outs.remove(key) {
+            self.spare.keep_copies(fan_out.copies);
+        }
     }
 
     /// Whether the sender of a delivery with copies has settled it: then only what is shared is in its record.
@@ -174,6 +176,9 @@ impl Core {
                 (None, Some(sequence)) => self.settle_item(copy.target, sequence),
                 (None, None) => {}
             }
+        }
+        if let Some(fan_out) = self.fan_outs.get_mut(key) {
+            fan_out.copies = copies;
         }
         self.end_fan_out(key);
     }

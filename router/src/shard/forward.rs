@@ -60,6 +60,8 @@ impl Core {
         let Some(link) = self.links.get_mut(key) else { return };
         let (address, party) = (link.address, link.party);
         let Direction::In(ingress) = &mut link.direction else { return };
+        // Looked at when the turn ends, whatever becomes of the delivery.
+        ingress.mark_due(key, &mut self.credit_due);
         let source = Source {
             delivery: DeliveryRef { connection, link: arrived.link, key, delivery_id: arrived.delivery_id },
             party,
@@ -67,13 +69,10 @@ impl Core {
             message_format: arrived.message_format,
         };
         let next = if arrived.first {
-            link.counters.deliveries += 1;
+            link.counters.begin(arrived.settled);
             let counters = &mut self.counters[party as usize];
             counters.ingress += 1;
-            if arrived.settled {
-                link.counters.presettled += 1;
-                counters.presettled += 1;
-            }
+            counters.presettled += u64::from(arrived.settled);
             if arrived.aborted { None } else { self.route(source, address, arrived.payload, arrived.more) }
         } else {
             let current = ingress.current.take();
@@ -84,7 +83,6 @@ impl Core {
         {
             ingress.current = next;
         }
-        self.credit_due(key);
     }
 
     /// Takes a frame that isn't its delivery's first. Returns what the next one will meet.
@@ -345,7 +343,7 @@ impl Core {
         payload: &[u8],
         more: bool,
     ) -> Option<Current> {
-        let fan_out = self.fan_outs.insert(FanOut::new(source, receivers));
+        let fan_out = self.fan_outs.insert(FanOut::new(source, receivers, self.spare.copies()));
         self.set_peer(&source, Peer::FanOut(fan_out, 0));
         let mut targets = Targets::new();
         for (copy, &receiver) in (0..).zip(receivers) {

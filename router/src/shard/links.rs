@@ -72,6 +72,17 @@ pub struct Ingress {
     pub credit_due: bool,
 }
 
+impl Ingress {
+    /// Puts the link into the list of those whose credit is to be looked at, at the end of the turn.
+    #[inline]
+    pub(super) fn mark_due(&mut self, key: LinkKey, list: &mut Vec<LinkKey>) {
+        if !self.credit_due {
+            self.credit_due = true;
+            list.push(key);
+        }
+    }
+}
+
 /// What a link counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkCounters {
@@ -277,7 +288,8 @@ impl Core {
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size: 0,
         };
-        let egress = Egress { progress: self.now, ..Egress::new(attach.snd_settle_mode) };
+        let mut egress = Egress::new(attach.snd_settle_mode);
+        egress.progress = self.now;
         let direction = Direction::Out(egress);
         let Some(link_key) = self.add_link(key, link, attach, Some(address), direction, attachment) else {
             return Ok(());

@@ -16,6 +16,7 @@
 //! | `forward` | from an incoming transfer to the outgoing links |
 //! | `queue` | the queue of an outgoing link |
 //! | `egress` | what goes into that queue, and what leaves it |
+//! | `spare` | memory that is used again |
 //! | `payload` | payload that stays here for now, at the charge of who sent it |
 //! | `congestion` | settled deliveries that wait for a receiver who takes nothing |
 //! | `outcome` | outcomes and settlement, from either end to the other |
@@ -48,6 +49,7 @@ mod queue;
 pub mod seat;
 pub mod share;
 pub mod slots;
+mod spare;
 pub mod survey;
 pub mod turn;
 
@@ -64,6 +66,7 @@ use links::RouterLink;
 use mailbox::Report;
 use queue::Egress;
 use slots::Slot;
+use spare::Spare;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
@@ -197,6 +200,7 @@ pub struct Core {
     /// Connections whose output waits for a report to be published, in order.
     held: VecDeque<(u64, ConnectionKey)>,
     pool: BufferPool,
+    spare: Spare,
     now: Instant,
     /// Links to other shards that were given up, of which something has ended.
     retired: Vec<LinkKey>,
@@ -248,6 +252,7 @@ impl Core {
             report: Report { shard, ..Report::default() },
             held: VecDeque::new(),
             pool: BufferPool::default(),
+            spare: Spare::default(),
             now: Instant::default(),
             retired: Vec::new(),
             auto_links: AutoLinks::default(),
@@ -274,11 +279,8 @@ impl Core {
     /// Notes that a connection has something to flush at the end of the turn.
     #[inline]
     fn mark_dirty(&mut self, key: ConnectionKey) {
-        if let Some(slot) = self.connections.get_mut(key)
-            && !slot.dirty
-        {
-            slot.dirty = true;
-            self.dirty.push(key);
+        if let Some(slot) = self.connections.get_mut(key) {
+            slot.mark_dirty(key, &mut self.dirty);
         }
     }
 

@@ -40,6 +40,14 @@ macro_rules! count_outcome {
 }
 
 impl LinkCounters {
+    /// Counts a delivery that has come or gone.
+    #[inline]
+    pub(super) fn begin(&mut self, settled: bool) {
+        self.deliveries += 1;
+        self.presettled += u64::from(settled);
+    }
+
+    /// Counts an outcome.
     pub(super) fn count(&mut self, state: Option<&DeliveryState<'_>>) {
         count_outcome!(self, state);
     }
@@ -57,9 +65,7 @@ impl Core {
         loop {
             let Some(slot) = self.connections.get_mut(connection) else { return };
             let Some(delivery) = slot.engine.next_disposed(&mut disposed) else { return };
-            let Some(key) = slot.engine.link(delivery.link).and_then(|link| link.user).map(LinkKey) else {
-                continue;
-            };
+            let Some(key) = delivery.user.map(LinkKey) else { continue };
             let end = DeliveryRef { connection, link: delivery.link, key, delivery_id: delivery.delivery_id };
             // A terminal state is final: of a later disposition only the settlement counts (§2.6.12).
             let state = disposed.state.as_ref().filter(|_| !delivery.was_terminal);
@@ -82,8 +88,9 @@ impl Core {
         batchable: bool,
         state: Option<&DeliveryState<'_>>,
     ) {
+        let mut is_under_way = false;
         if settled {
-            self.count_settled(end.key, end.delivery_id);
+            is_under_way = self.count_settled(end.key, end.delivery_id);
             if let Some(link) = self.links.get_mut(end.key) {
                 link.counters.count(state);
             }
@@ -110,7 +117,7 @@ impl Core {
                 gone || second
             }
         };
-        if settled {
+        if is_under_way {
             self.cut_short(end.key, end.delivery_id);
         } else if waits && answered {
             self.settle_towards_receiver(end, state);
@@ -210,20 +217,21 @@ impl Core {
         settled: bool,
     ) {
         let Some(link) = self.links.get_mut(source.key) else { return };
-        if settled {
-            link.counters.count(state);
-            let party = link.party;
-            self.counters[party as usize].count(state);
-        }
         let Some(slot) = self.connections.get_mut(source.connection) else { return };
-        if settled && let Some(peer) = slot.engine.incoming_mut(source.link.channel, source.delivery_id) {
-            // The receiver's end is gone from now on, also where the sender is to settle last.
+        slot.mark_dirty(source.connection, &mut self.dirty);
+        let ended =
+            slot.engine.dispose_incoming(source.link, source.delivery_id, settled, state, &mut slot.out);
+        if !settled {
+            return;
+        }
+        if !ended && let Some(peer) = slot.engine.incoming_mut(source.link.channel, source.delivery_id) {
+            // The receiver's end is gone from now on, though the sender is to settle last.
             *peer = Peer::None;
         }
-        slot.engine.dispose_incoming(source.link, source.delivery_id, settled, state, &mut slot.out);
-        self.mark_dirty(source.connection);
-        if settled {
-            self.credit_due(source.key);
+        link.counters.count(state);
+        self.counters[link.party as usize].count(state);
+        if let Some(ingress) = link.ingress_mut() {
+            ingress.mark_due(source.key, &mut self.credit_due);
         }
     }
 

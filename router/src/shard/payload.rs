@@ -31,8 +31,12 @@ pub(super) struct Piece {
 /// The place that a settled delivery takes in its sender's capacity while it waits here. Copies of a delivery
 /// share one. (An unsettled delivery takes its place by being unsettled.)
 #[must_use = "a charge that is dropped, and not discharged, is credit lost for ever"]
-#[derive(Clone)]
-pub(super) struct Charge(Rc<LinkKey>);
+pub(super) enum Charge {
+    /// Of a delivery without copies.
+    Own(LinkKey),
+    /// Of one copy among several.
+    Shared(Rc<LinkKey>),
+}
 
 impl Payload {
     /// What its session is charged for it.
@@ -77,7 +81,7 @@ impl Core {
             return held;
         }
         let session = self.hold_bytes(&outgoing.source, payload.len() + PIECE_OVERHEAD_BYTES);
-        let held = Rc::new(Payload { bytes: payload.to_vec(), session });
+        let held = self.spare.payload(|bytes| Payload { bytes, session }, payload);
         if let Some(fan_out) = fan_out.and_then(|fan_out| self.fan_outs.get_mut(fan_out)) {
             let before = fan_out.held.replace(held.clone());
             self.let_go(before);
@@ -87,31 +91,40 @@ impl Core {
 
     /// Lets payload go; with its last copy the session that was charged for it has room again.
     pub(super) fn let_go(&mut self, payload: Option<Rc<Payload>>) {
-        if let Some(payload) = payload.and_then(Rc::into_inner) {
-            self.release_bytes(payload.session, payload.charge());
+        let Some(mut payload) = payload else { return };
+        if let Some(last) = Rc::get_mut(&mut payload) {
+            let (session, charge) = (last.session, last.charge());
+            self.release_bytes(session, charge);
+            self.spare.keep_payload(payload);
         }
     }
 
     /// The charge of a settled delivery that must wait.
     pub(super) fn charge(&mut self, outgoing: &Outgoing) -> Charge {
         let fan_out = outgoing.fan_out.map(|(fan_out, _)| fan_out);
-        if let Some(charge) = fan_out.and_then(|fan_out| self.fan_outs.get(fan_out)?.charge.clone()) {
-            return charge;
+        if let Some(shared) = fan_out.and_then(|fan_out| self.fan_outs.get(fan_out)?.charge.clone()) {
+            return Charge::Shared(shared);
         }
         let key = outgoing.source.delivery.key;
         if let Some(ingress) = self.links.get_mut(key).and_then(|link| link.ingress_mut()) {
             ingress.charges += 1;
         }
-        let charge = Charge(Rc::new(key));
-        if let Some(fan_out) = fan_out.and_then(|fan_out| self.fan_outs.get_mut(fan_out)) {
-            fan_out.charge = Some(charge.clone());
-        }
-        charge
+        let Some(fan_out) = fan_out.and_then(|fan_out| self.fan_outs.get_mut(fan_out)) else {
+            return Charge::Own(key);
+        };
+        let shared = Rc::new(key);
+        fan_out.charge = Some(shared.clone());
+        Charge::Shared(shared)
     }
 
     /// Ends a charge; with the last of those that share it the sender has its place back.
     pub(super) fn discharge(&mut self, charge: Option<Charge>) {
-        let Some(key) = charge.and_then(|Charge(key)| Rc::into_inner(key)) else { return };
+        let key = match charge {
+            None => None,
+            Some(Charge::Own(key)) => Some(key),
+            Some(Charge::Shared(key)) => Rc::into_inner(key),
+        };
+        let Some(key) = key else { return };
         if let Some(ingress) = self.links.get_mut(key).and_then(|link| link.ingress_mut()) {
             ingress.charges -= 1;
             self.credit_due(key);
@@ -124,6 +137,6 @@ impl Core {
         let held = fan_out.held.take();
         let charge = fan_out.charge.take();
         self.let_go(held);
-        self.discharge(charge);
+        self.discharge(charge.map(Charge::Shared));
     }
 }

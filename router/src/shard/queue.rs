@@ -2,8 +2,10 @@
 
 use super::forward::Outgoing;
 use super::payload::{Charge, Payload, Piece};
+use super::{Peer, Source};
 use crate::base::id::Serial;
 use crate::base::time::Instant;
+use crate::engine::NewDelivery;
 use ringmain_codec::SenderSettleMode;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,6 +31,8 @@ pub(super) struct Item {
 pub(super) struct Active {
     pub(super) item: Item,
     pub(super) delivery_id: Serial,
+    /// Whether it went settled.
+    pub(super) settled: bool,
     /// Whether it is among the deliveries that the receiver hasn't settled.
     pub(super) unsettled: bool,
 }
@@ -47,6 +51,8 @@ pub struct Egress {
     /// What waits, by descending priority.
     pub(super) lanes: Vec<(u8, VecDeque<Item>)>,
     pub(super) waiting: u32,
+    /// The most that waited since last nothing did.
+    peak: u32,
     /// How many of those that wait are settled, and their bytes.
     pub(super) waiting_settled: u32,
     pub(super) waiting_settled_bytes: usize,
@@ -80,6 +86,31 @@ impl Egress {
             SenderSettleMode::Mixed => Settle::AsSent,
         };
         Self { settle, ..Self::default() }
+    }
+
+    /// What the engine is told of a delivery that is to be sent now, under this tag.
+    #[inline]
+    pub(super) fn new_delivery(&self, outgoing: &Outgoing, tag: u64) -> NewDelivery<Peer> {
+        let Source { delivery, party: _, settled: came_settled, message_format } = outgoing.source;
+        let settled = match self.settle {
+            Settle::Always => true,
+            Settle::Never => false,
+            Settle::AsSent => came_settled,
+        };
+        let data = match outgoing.fan_out {
+            _ if came_settled || settled => Peer::None,
+            Some((fan_out, copy)) => Peer::FanOut(fan_out, copy),
+            None => Peer::Delivery(delivery),
+        };
+        NewDelivery { message_format, settled, tag: tag.to_be_bytes(), data }
+    }
+
+    /// Counts a delivery that has been begun.
+    #[inline]
+    pub(super) fn begin(&mut self, settled: bool, now: Instant) {
+        self.progress = now;
+        self.congested = false;
+        self.unsettled += u32::from(!settled);
     }
 
     /// What waits or isn't settled.
@@ -122,11 +153,16 @@ impl Egress {
         Some(item)
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Gives back the memory of a burst that is over, when a later one took much less.
     pub(super) fn shrink(&mut self) {
-        if self.waiting == 0 && self.lanes.iter().any(|(_, lane)| lane.capacity() > LANE_KEPT_MAX) {
+        if self.waiting > 0 {
+            return;
+        }
+        let enough = (self.peak as usize * 4).max(LANE_KEPT_MAX);
+        if self.lanes.iter().any(|(_, lane)| lane.capacity() > enough) {
             self.lanes = Vec::new();
         }
+        self.peak = 0;
     }
 
     pub(super) fn take(&mut self, sequence: u64) -> Option<Item> {
@@ -170,6 +206,7 @@ impl Egress {
 
     fn count_in(&mut self, item: &Item) {
         self.waiting += 1;
+        self.peak = self.peak.max(self.waiting);
         if item.outgoing.source.settled {
             self.waiting_settled += 1;
             self.waiting_settled_bytes += item.held();

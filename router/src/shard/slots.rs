@@ -6,7 +6,7 @@ use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
-use crate::engine::{Connection, Settings, Side};
+use crate::engine::{Connection, OfDelivery, Progress, Settings, Side};
 use ringmain_codec::{Symbol, Value, Writer};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -149,6 +149,15 @@ pub enum Origin {
 }
 
 impl Slot {
+    /// Puts it into the list of those that have something to flush at the end of the turn.
+    #[inline]
+    pub fn mark_dirty(&mut self, key: ConnectionKey, list: &mut Vec<ConnectionKey>) {
+        if !self.dirty {
+            self.dirty = true;
+            list.push(key);
+        }
+    }
+
     /// Whether both of its ends are the router's own: nobody outside is told of it.
     #[must_use]
     pub fn is_internal(&self) -> bool {
@@ -327,6 +336,7 @@ impl Core {
     /// Takes what the peer of a connection sent.
     pub(super) fn recv(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(slot) = self.connections.get_mut(key) else { return };
+        slot.mark_dirty(key, &mut self.dirty);
         slot.engine.heard(self.now);
         let party = slot.party as usize;
         let before = self.counters[party].ingress;
@@ -365,7 +375,6 @@ impl Core {
                 slot.partial.extend_from_slice(left);
             }
         }
-        self.mark_dirty(key);
     }
 
     /// Adds to `unit`, the beginning of a frame, what completes it, and takes it. Returns what is left of
@@ -394,7 +403,24 @@ impl Core {
         let mut consumed = 0;
         loop {
             let Some(slot) = self.connections.get_mut(key) else { return bytes.len() };
-            let progress = slot.engine.recv(&bytes[consumed..], now, &mut slot.out);
+            let progress = match slot.engine.recv_delivery(&bytes[consumed..], now, &mut slot.out) {
+                OfDelivery::Transfer(arrived, len) => {
+                    consumed += len;
+                    self.transfer(key, &arrived);
+                    continue;
+                }
+                OfDelivery::Disposition(disposed, len) => {
+                    consumed += len;
+                    self.disposition(key, disposed);
+                    continue;
+                }
+                OfDelivery::Done(Progress { consumed: len, event: None }) => {
+                    consumed += len;
+                    continue;
+                }
+                OfDelivery::Done(progress) => progress,
+                OfDelivery::Other => slot.engine.recv(&bytes[consumed..], now, &mut slot.out),
+            };
             consumed += progress.consumed;
             match progress.event {
                 Some(event) => self.handle_event(key, event),

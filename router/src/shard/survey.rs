@@ -1,9 +1,9 @@
 //! What a shard tells management of itself.
 //!
 //! Management asks over the mailbox and is answered with copies: what a shard counts, its connections, links
-//! or addresses. A shard looks at a bounded number of places of its tables in a turn and goes on in the next one,
-//! which doesn't block meanwhile; so a survey of a hundred thousand links delays no message by more than a
-//! few microseconds. What is attached or goes while a survey is under way may be in it or not.
+//! or addresses. A shard looks at a bounded number of places of its tables in a turn and goes on in the next
+//! one, which doesn't block meanwhile; so a survey of a hundred thousand links delays no message by more than
+//! a few microseconds. What is attached or goes while a survey is under way may be in it or not.
 //!
 //! # Cost
 //! Nothing while nobody asks. A place costs about a tenth of a microsecond, and the copies of names.

@@ -8,7 +8,6 @@ use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
 use super::share::Late;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
-use crate::base::buffer::Chunk;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
     CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX,
@@ -313,10 +312,9 @@ impl<D: Driver> Shard<D> {
             ),
             Completion::ReceiveEnded { connection, error } => self.receive_ended(connection, error),
             Completion::Closed { connection } => {
-                if self.core.agent == Some(connection) {
-                    self.core.agent = None;
-                    self.core.connections.remove(connection);
-                } else if self.core.connections.remove(connection).is_some() {
+                self.core.agent.take_if(|agent| *agent == connection);
+                let gone = self.core.connections.remove(connection);
+                if gone.is_some_and(|slot| slot.party.is_outside()) {
                     let me = usize::from(self.core.shard.0);
                     self.presences[me].connections.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -362,6 +360,8 @@ impl<D: Driver> Shard<D> {
                 self.serve_dialled(*settings, socket, peer, dialler);
             }
             Message::HangUp(connection) => self.core.hang_up(connection),
+            // A router that stops needs no management any more.
+            Message::Agent(_) if self.shutdown.is_some() => {}
             Message::Agent(socket) => {
                 let key = self.core.accept_agent();
                 self.driver.open(key, socket);
@@ -511,8 +511,7 @@ impl<D: Driver> Shard<D> {
             slot.sending = true;
             slot.progress = now;
             slot.engine.spoke(now);
-            let chunks: Chunks =
-                slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect::<smallvec::SmallVec<[Chunk; 2]>>();
+            let chunks: Chunks = slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect();
             self.driver.send(connection, chunks);
         }
         let was_read = slot.is_read();

@@ -1,5 +1,5 @@
-//! The recorded conversations of a client with the management of `qdrouterd` (Q) and of `skrouterd` (S): the same
-//! requests to this router, and its replies compared with theirs field by field.
+//! The recorded conversations of a client with the management of `qdrouterd` (Q) and of `skrouterd` (S): the
+//! same requests to this router, and its replies compared with theirs field by field.
 //!
 //! Where this router answers otherwise on purpose, [`rule`] says how, and why. The recorded routers were part
 //! of a network of two and this one is alone, so what they say of the other one isn't compared.
@@ -19,7 +19,8 @@ enum Rule {
     Same,
     /// The same, but for these entries of the body (a map).
     SameBut(&'static [&'static str]),
-    /// Status and description; of the body (a map) all that was recorded, but for these entries. There may be more.
+    /// Status and description; of the body (a map) all that was recorded, but for these entries. There may be
+    /// more.
     AtLeast(&'static [&'static str]),
     /// The columns that were recorded, in their order, and maybe more; of rows that have this value in this
     /// column, all values but for those in the columns named last.
@@ -63,8 +64,8 @@ fn rule(number: u64, is_skupper: bool) -> Rule {
             ("key", "M$management", &[]),
         ]),
         2 => Rule::Rows(&[
-            // Names are each client's own. The rate isn't known, and a histogram over the routers of a network
-            // needs a network.
+            // Names are each client's own. The rate isn't known, and a histogram over the routers of a
+            // network needs a network.
             ("owningAddr", "M0demo/a", LINK),
             ("owningAddr", "Mdemo/a", LINK),
         ]),
@@ -79,8 +80,8 @@ fn rule(number: u64, is_skupper: bool) -> Rule {
             ("key", "M$management", &[]),
         ]),
         7 => Rule::Results(Datum::Null),
-        // `qdrouterd` turns the name that it doesn't know into 'name', which no tool can use; acceptance list: exactly the
-        // columns that were asked for, null where there is nothing.
+        // `qdrouterd` turns the name that it doesn't know into 'name', which no tool can use; acceptance
+        // list: exactly the columns that were asked for, null where there is nothing.
         8 => Rule::OkOnly,
         10 => Rule::Rows(&[("name", "clients", &["port"])]),
         // A short name is as good as a whole one, and letter case plays no part, for all types alike.
@@ -415,8 +416,8 @@ fn at_least(what: &str, ours: &Datum, recorded: &BTreeMap<String, Datum>) {
     }
 }
 
-/// The columns of each type that both recordings show are told by name, so that nothing above passes for want of a
-/// recording.
+/// The columns of each type that both recordings show are told by name, so that nothing above passes for want
+/// of a recording.
 #[test]
 fn short_and_whole_names_and_letter_case_mean_the_same() {
     let router = Router::start();

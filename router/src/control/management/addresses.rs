@@ -1,7 +1,7 @@
 //! `router.config.address`: how addresses are distributed, from the file and at run time.
 //!
-//! A change holds for addresses that come into use after it; those in use keep what they have until nobody uses
-//! them any more. That is how `qdrouterd` does it, and it spares links a change of treatment under way.
+//! A change holds for addresses that come into use after it; those in use keep what they have until nobody
+//! uses them any more. That is how `qdrouterd` does it, and it spares links a change of treatment under way.
 
 use super::dialect::Dialect;
 use super::field::Field;
@@ -172,8 +172,8 @@ impl Addresses {
         self.all.iter().find(|address| address.is_called(name, identity))
     }
 
-    /// Makes one, as `qdrouterd` does: attributes that it doesn't know are passed over, and a distribution that
-    /// it doesn't know means `balanced`. Returns when every shard sees it.
+    /// Makes one, as `qdrouterd` does: attributes that it doesn't know are passed over, and a distribution
+    /// that it doesn't know means `balanced`. Returns when every shard sees it.
     pub(super) async fn create(
         &mut self,
         name: Option<&str>,

@@ -1,5 +1,5 @@
-//! What is configured, by the file and by management since: listeners, connectors, auto-links, which management
-//! makes and deletes, and the rest, which it only shows.
+//! What is configured, by the file and by management since: listeners, connectors, auto-links, which
+//! management makes and deletes, and the rest, which it only shows.
 
 use super::entities::{Entity, from_record};
 use super::field::Field;

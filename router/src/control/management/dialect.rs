@@ -34,8 +34,8 @@ impl Dialect {
         (Self::default(), name)
     }
 
-    /// The key of an address as management shows it, from a shard's: `qdrouterd` has the phase behind the letter
-    /// of a mobile address.
+    /// The key of an address as management shows it, from a shard's: `qdrouterd` has the phase behind the
+    /// letter of a mobile address.
     pub(super) fn address_key(self, key: &str) -> String {
         let phased = match key.as_bytes().first() {
             Some(b'M') => Some(b'0'),

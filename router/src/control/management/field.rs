@@ -122,8 +122,8 @@ impl Encode for Field<'_> {
     }
 }
 
-/// What `write` writes, however long it is. What it writes must fit the format's sizes, or there would be no end of
-/// it.
+/// What `write` writes, however long it is. What it writes must fit the format's sizes, or there would be no
+/// end of it.
 pub(super) fn encoded(guess: usize, write: impl Fn(&mut Writer<'_>) -> Result<(), Full>) -> Vec<u8> {
     let mut room = vec![0; guess.max(64)];
     loop {

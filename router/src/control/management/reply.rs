@@ -82,6 +82,9 @@ impl Refusal {
 /// What an operation leads to: its status and the reply's body.
 pub(super) type Outcome<'a> = Result<(Status, Field<'a>), Refusal>;
 
+/// An answer as a message, or why the operation wasn't done.
+pub(super) type Answer = Result<Vec<u8>, Refusal>;
+
 /// The message that answers `request`.
 pub(super) fn message(request: &Request<'_>, outcome: &Outcome<'_>) -> Vec<u8> {
     message_of(request, outcome, 1024)

@@ -1,4 +1,5 @@
-//! Operations that tell of types rather than of entities: GET-TYPES, GET-OPERATIONS, GET-ATTRIBUTES, GET-SCHEMA.
+//! Operations that tell of types rather than of entities: GET-TYPES, GET-OPERATIONS, GET-ATTRIBUTES,
+//! GET-SCHEMA.
 
 use super::dialect::Dialect;
 use super::field::Field;
@@ -36,8 +37,8 @@ impl Named {
     }
 }
 
-/// Whether something of that origin belongs to what the tools of a dialect know. What is Ringmain's own is shown to
-/// all.
+/// Whether something of that origin belongs to what the tools of a dialect know. What is Ringmain's own is
+/// shown to all.
 pub(super) fn is_known(origin: Origin, dialect: Dialect) -> bool {
     match (origin, dialect) {
         (Origin::Skupper, Dialect::Dispatch) => false,

@@ -173,8 +173,8 @@ impl UringDriver {
                 None
             }
             Kind::Close => self.on_close(key),
-            // It came too late; the operation completes, or has completed, by itself.
-            Kind::Cancel => None,
+            // It came too late; the operation completes, or has completed, by itself. The alarm ended a wait.
+            Kind::Cancel | Kind::Alarm => None,
             Kind::Wake => {
                 if !cqueue::more(entry.flags()) {
                     self.arm_waker();
@@ -205,7 +205,8 @@ impl UringDriver {
             | Kind::Drain
             | Kind::Cancel
             | Kind::Wake
-            | Kind::Doorbell => {}
+            | Kind::Doorbell
+            | Kind::Alarm => {}
         }
     }
 }

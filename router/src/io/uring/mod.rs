@@ -185,10 +185,7 @@ impl UringDriver {
         match until {
             None => Wait::Block(None),
             Some(until) if until <= self.now => Wait::Poll,
-            Some(until) => {
-                let left = until.since(clock::monotonic());
-                if left.is_zero() { Wait::Poll } else { Wait::Block(Some(left)) }
-            }
+            Some(until) => Wait::Block(Some(until)),
         }
     }
 
@@ -409,8 +406,8 @@ impl Drop for UringDriver {
         self.ring.cancel_all();
         let give_up = clock::monotonic() + DROP_PATIENCE;
         while self.ring.in_flight() > 0 {
-            let left = give_up.since(clock::monotonic());
-            if left.is_zero() || self.ring.submit_and_wait(Wait::Block(Some(left))).is_err() {
+            let is_over = give_up <= clock::monotonic();
+            if is_over || self.ring.submit_and_wait(Wait::Block(Some(give_up))).is_err() {
                 break;
             }
             while let Some(entry) = self.ring.pop() {

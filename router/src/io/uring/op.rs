@@ -28,6 +28,8 @@ pub(super) enum Kind {
     /// A message from another shard's ring, which no operation of ours waits for; or, on that ring, the
     /// sending of one that failed, because the shard is gone.
     Doorbell = 9,
+    /// The time-out of the ring's waits.
+    Alarm = 10,
 }
 
 /// An operation: its kind, and whose it is.
@@ -75,6 +77,7 @@ impl Op {
             7 => Kind::Cancel,
             8 => Kind::Wake,
             9 => Kind::Doorbell,
+            10 => Kind::Alarm,
             _ => return None,
         };
         let index = (user_data >> 32) as u32 & INDEX_MAX;
@@ -98,6 +101,7 @@ mod tests {
             Kind::Cancel,
             Kind::Wake,
             Kind::Doorbell,
+            Kind::Alarm,
         ];
         for kind in kinds {
             for (index, generation) in [(0, 0), (1, u32::MAX), (INDEX_MAX, 1), (INDEX_MAX, u32::MAX)] {

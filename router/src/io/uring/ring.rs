@@ -3,9 +3,14 @@
 //! # Cost
 //! One system call a turn (`io_uring_enter`) submits everything and waits. There is none when nothing
 //! is to be submitted and completions are there already.
+//!
+//! A wait with a limit doesn't set a timer of its own and take it back: the next deadline of a busy shard moves on with each turn,
+//! and programming a timer costs microseconds, most of all in a virtual machine. One alarm stays set instead, for the earliest
+//! deadline so far, and is set anew when it has gone off or is too late.
 
 use super::op::{Kind, Op};
-use io_uring::types::{SubmitArgs, Timespec};
+use crate::base::time::Instant;
+use io_uring::types::{SubmitArgs, TimeoutFlags, Timespec};
 use io_uring::{EnterFlags, IoUring, Submitter, cqueue, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::io;
@@ -18,8 +23,8 @@ use std::time::Duration;
 pub(super) enum Wait {
     /// Not at all: take what is there.
     Poll,
-    /// Until there is one, but at most this long (`None`: without limit).
-    Block(Option<Duration>),
+    /// Until there is one, but at most until then (`None`: without limit). It may end before.
+    Block(Option<Instant>),
 }
 
 /// How long to wait before submitting again when the kernel is out of memory for requests.
@@ -37,8 +42,12 @@ pub(super) struct Ring {
     in_flight: usize,
     /// Completions that the last wait found and that were not taken yet.
     visible: usize,
-    /// Flags for a wait with a time limit.
+    /// Flags for a wait.
     wait_flags: EnterFlags,
+    /// When the alarm goes off, if it is set.
+    alarm: Option<Instant>,
+    /// The same for the kernel, which reads it when the operation is submitted.
+    alarm_time: Box<Timespec>,
 }
 
 impl Ring {
@@ -65,7 +74,16 @@ impl Ring {
         } else {
             EnterFlags::empty()
         };
-        Ok(Self { submitter, ring, backlog: VecDeque::new(), in_flight: 0, visible: 0, wait_flags })
+        Ok(Self {
+            submitter,
+            ring,
+            backlog: VecDeque::new(),
+            in_flight: 0,
+            visible: 0,
+            wait_flags,
+            alarm: None,
+            alarm_time: Box::default(),
+        })
     }
 
     /// For registrations.
@@ -128,7 +146,7 @@ impl Ring {
     fn push_cancel(&mut self, entry: squeue::Entry, op: Op) {
         let op = Op { kind: Kind::Cancel, ..op };
         let entry = entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(op.encode());
-        // SAFETY: a cancellation names no memory, and no descriptor.
+        // SAFETY: a cancellation names no memory, and no descriptor; an alarm's new time lives as long as the ring.
         unsafe { self.enqueue(entry) };
     }
 
@@ -169,6 +187,9 @@ impl Ring {
     ///
     /// It may return early (a signal, say).
     pub(super) fn submit_and_wait(&mut self, wait: Wait) -> io::Result<()> {
+        if let Wait::Block(Some(until)) = wait {
+            self.set_alarm(until);
+        }
         let result = self.submit_backlog().and_then(|()| self.enter(wait));
         let result = match result {
             Ok(()) => Ok(()),
@@ -200,16 +221,35 @@ impl Ring {
                 }
                 self.submitter.submit()?;
             }
-            Wait::Block(None) => {
+            Wait::Block(_) => {
                 self.submitter.submit_with_args_and_flags(1, &SubmitArgs::new(), self.wait_flags)?;
-            }
-            Wait::Block(Some(limit)) => {
-                let limit = Timespec::from(limit);
-                let arguments = SubmitArgs::new().timespec(&limit);
-                self.submitter.submit_with_args_and_flags(1, &arguments, self.wait_flags)?;
             }
         }
         Ok(())
+    }
+
+    /// Makes sure that there is a completion at `until` at the latest.
+    fn set_alarm(&mut self, until: Instant) {
+        if self.alarm.is_some_and(|alarm| alarm <= until) {
+            return;
+        }
+        let is_set = self.alarm.replace(until).is_some();
+        let (seconds, nanoseconds) = (until.0 / 1_000_000_000, until.0 % 1_000_000_000);
+        #[allow(clippy::cast_possible_truncation)] // below 2^30
+        let time = Timespec::new().sec(seconds).nsec(nanoseconds as u32);
+        *self.alarm_time = time;
+        let time: *const Timespec = &raw const *self.alarm_time;
+        let alarm = Op::global(Kind::Alarm);
+        if is_set {
+            // If it has just gone off, this fails, and the completion is there.
+            let entry = opcode::TimeoutUpdate::new(alarm.encode(), time).flags(TimeoutFlags::ABS).build();
+            self.push_cancel(entry, alarm);
+        } else {
+            let entry = opcode::Timeout::new(time).flags(TimeoutFlags::ABS).build();
+            // SAFETY: the time lives as long as the ring. The kernel copies it when the entry is submitted; until then it
+            // may be overwritten with an earlier one.
+            unsafe { self.enqueue(entry.user_data(alarm.encode())) };
+        }
     }
 
     fn count_completions(&self) -> usize {
@@ -231,13 +271,16 @@ impl Ring {
         if !is_uncounted(entry.user_data()) && !cqueue::more(entry.flags()) {
             self.in_flight -= 1;
         }
+        if entry.user_data() == Op::global(Kind::Alarm).encode() {
+            self.alarm = None;
+        }
         Some(entry)
     }
 }
 
 /// Whether the end of such an operation isn't waited for: it names no memory of ours.
 fn is_uncounted(user_data: u64) -> bool {
-    Op::decode(user_data).is_some_and(|op| matches!(op.kind, Kind::Cancel | Kind::Doorbell))
+    Op::decode(user_data).is_some_and(|op| matches!(op.kind, Kind::Cancel | Kind::Doorbell | Kind::Alarm))
 }
 
 impl Drop for Ring {

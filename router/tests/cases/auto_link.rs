@@ -95,7 +95,7 @@ fn f_07_f_into_the_router() {
     assert_eq!(broker.outcomes.accepted, 1);
     client.detach(receiver);
     broker.await_state("no credit", |broker| broker.link(link).credit == 0);
-    // It isn't drained: RabbitMQ before 3.10.18 dies of that (rabbitmq-server#7119).
+    // It isn't drained: that crashes RabbitMQ 3.10.8 (rabbitmq-server#7119).
     assert!(!broker.link(link).drain);
     client.attach_receiver("news", 10);
     broker.await_credit(link, 250);

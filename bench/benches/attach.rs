@@ -203,7 +203,7 @@ fn start_router() -> SocketAddr {
     let config = Config::parse(&text, "attach.conf").expect("the configuration is in order");
     ringmain::log::apply(&config.log_settings()).expect("the log goes to standard error");
     thread::spawn(move || {
-        if let Err(error) = router::run(&config, || {}) {
+        if let Err(error) = router::run(&config, || ()) {
             eprintln!("the router doesn't run: {error}");
             std::process::exit(1);
         }

@@ -411,7 +411,7 @@ impl EntityType {
     }
 
     /// Management calls it otherwise.
-    pub(super) const fn type_name(mut self, type_name: &'static str) -> Self {
+    pub(super) const fn managed_as(mut self, type_name: &'static str) -> Self {
         self.type_name = type_name;
         self
     }

@@ -46,30 +46,30 @@ pub const ENTITY_TYPES: &[EntityType] = &[
     )
     .needs(Feature::Connectors),
     EntityType::section("address", addressing::ADDRESS, "How messages to some addresses are distributed.")
-        .type_name("router.config.address"),
+        .managed_as("router.config.address"),
     EntityType::section(
         "autoLink",
         addressing::AUTO_LINK,
         "A link that the router attaches to a broker or another container as soon as it is connected.",
     )
-    .type_name("router.config.autoLink")
+    .managed_as("router.config.autoLink")
     .needs(Feature::AutoLinks),
     EntityType::section(
         "linkRoute",
         addressing::LINK_ROUTE,
         "Addresses whose links the router passes on to a broker, from end to end.",
     )
-    .type_name("router.config.linkRoute")
+    .managed_as("router.config.linkRoute")
     .needs(Feature::LinkRoutes),
     EntityType::section(
         "exchange",
         addressing::EXCHANGE,
         "An address whose messages are distributed by their subject.",
     )
-    .type_name("router.config.exchange")
+    .managed_as("router.config.exchange")
     .needs(Feature::Exchanges),
     EntityType::section("binding", addressing::BINDING, "Which subjects of an exchange go to which address.")
-        .type_name("router.config.binding")
+        .managed_as("router.config.binding")
         .needs(Feature::Exchanges),
     EntityType::section(
         "sslProfile",

@@ -8,6 +8,8 @@ use clap::Command;
 use clap_complete::Shell;
 
 use super::problem::Problem;
+use crate::control::config::reference;
+use crate::control::config::schema::{Category, ENTITY_TYPES};
 
 /// Prints the completions of `command` for a shell.
 ///
@@ -21,7 +23,8 @@ pub fn completions(mut command: Command, shell: Shell) -> Result<(), Problem> {
     out.write_all(&text).and_then(|()| out.flush()).map_err(|error| Problem::of_output(&error))
 }
 
-/// Writes a page for each of the commands and of their subcommands into a folder, and tells their names.
+/// Writes a page for each of the commands and of their subcommands into a folder, and one about the configuration
+/// file, and tells their names.
 ///
 /// # Errors
 /// [`Problem`]: the folder or a page can't be written.
@@ -40,14 +43,53 @@ pub fn manual_pages(commands: Vec<Command>, folder: &Path) -> Result<Vec<String>
         }));
         for (name, page) in pages {
             let mut text = Vec::new();
-            // Services are in section 8 where those that they replace are (qdrouterd(8), qdstat(8)).
-            clap_mangen::Man::new(page).section("8").render(&mut text).map_err(fault)?;
+            // In section 8, where those that they replace are (qdrouterd(8), qdstat(8)).
+            let page = clap_mangen::Man::new(page)
+                .section("8")
+                .source(concat!("ringmain ", env!("CARGO_PKG_VERSION")))
+                .manual("Ringmain");
+            page.render(&mut text).map_err(fault)?;
             let file = format!("{name}.8");
-            fs::write(folder.join(&file), text).map_err(fault)?;
+            fs::write(folder.join(&file), keep_lines(&String::from_utf8_lossy(&text))).map_err(fault)?;
             names.push(file);
         }
     }
+    let file = "ringmain.conf.5";
+    fs::write(folder.join(file), configuration_page()).map_err(fault)?;
+    names.push(file.to_owned());
     Ok(names)
+}
+
+/// Examples and lists behind the options stay as they are, rather than being filled like prose.
+fn keep_lines(page: &str) -> String {
+    const BEHIND: &str = "\n.SH EXTRA\n";
+    let Some((front, rest)) = page.split_once(BEHIND) else { return page.to_owned() };
+    let (kept, after) = rest.split_at(rest.find("\n.SH ").unwrap_or(rest.len()));
+    format!("{front}\n.SH NOTES\n.nf\n{kept}\n.fi{after}")
+}
+
+/// The page about the configuration file, from its schema.
+fn configuration_page() -> String {
+    let mut page = format!(
+        ".TH ringmain.conf 5 \"\" \"ringmain {}\" \"Ringmain\"\n.SH NAME\nringmain.conf \\- configuration of the \
+         ringmain AMQP 1.0 message router\n.SH DESCRIPTION\nThe file that \\fBringmain\\fR(8) is started with. It \
+         consists of sections, NAME {{ ... }}, each with attributes, NAME: VALUE, one a line; what follows a # is a \
+         comment. A file whose name ends in .json has a JSON list of [\\(dqsection\\(dq, {{attributes}}] instead. \
+         \\fBringmain check\\fR FILE says what is wrong with one.\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for of in ENTITY_TYPES.iter().filter(|of| of.category == Category::Section) {
+        let Ok(text) = reference::section(of.name) else { continue };
+        page.push_str(&format!(".SH {}\n.nf\n", of.name));
+        for line in text.lines() {
+            let line = line.replace('\\', "\\e").replace('-', "\\-");
+            // A line that began with one of these would be a request to the formatter.
+            let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+            page.push_str(&format!("{guard}{line}\n"));
+        }
+        page.push_str(".fi\n");
+    }
+    page
 }
 
 /// The name for the rest of the process, as `clap` wants it: there are a dozen, made once.

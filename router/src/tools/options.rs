@@ -120,23 +120,23 @@ pub struct StatOptions {
     pub all_routers: bool,
 
     /// Show at most so many rows
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Output")]
     pub limit: Option<usize>,
 
     /// Show more columns
-    #[arg(short, long, action = ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
     pub verbose: u8,
 
     /// Print comma-separated values
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub csv: bool,
 
     /// Print the entities as JSON, with all attributes
-    #[arg(long, conflicts_with = "csv")]
+    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
 
     /// Show it again every so many seconds (2), with rates, until Ctrl-C
-    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
+    #[arg(help_heading = "Output", short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
           value_parser = parse_interval)]
     pub watch: Option<f64>,
 

@@ -6,7 +6,7 @@ use super::names::Called;
 use super::options::{ConnectionOptions, TargetOptions};
 use super::problem::Problem;
 use crate::client::Bus;
-use crate::client::management::{Entity, Management, NODE, Request};
+use crate::client::management::{Entity, Fault, Management, NODE, Request};
 
 /// A connection, and the node that is asked over it.
 pub(super) struct Router {
@@ -44,7 +44,19 @@ impl Router {
 
     /// A request, and its reply's body.
     pub(super) fn call(&mut self, request: &Request) -> Result<Json, Problem> {
-        self.management.call(&self.node, request).map_err(|fault| Problem::of(fault, &self.bus))
+        self.management.call(&self.node, request).map_err(|fault| self.problem(fault))
+    }
+
+    /// What came of a request.
+    fn problem(&self, fault: Fault) -> Problem {
+        match Problem::of(fault, &self.bus) {
+            // Nobody says that there is no such router: nobody is there to say it.
+            Problem::TimedOut(message) if self.node != NODE => Problem::TimedOut(format!(
+                "{message}\nIs there such a router in the network? 'ringmain manage get-mgmt-nodes' lists those \
+                 that are known"
+            )),
+            other => other,
+        }
     }
 
     /// The entities of a type (short or without prefix), or of all types.
@@ -57,7 +69,7 @@ impl Router {
         let of_type = of_type.map(|name| self.called.long_type(name));
         self.management
             .query(&self.node, of_type.as_deref(), names, limit)
-            .map_err(|fault| Problem::of(fault, &self.bus))
+            .map_err(|fault| self.problem(fault))
     }
 
     /// The entities of a type that not every router knows: none where it isn't known.

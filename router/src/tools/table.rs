@@ -209,17 +209,19 @@ impl Shown {
             let Some(widest) = wide.max_by_key(|at| self.widths[*at]) else { break };
             self.widths[widest] -= 1;
         }
+        let order: Vec<&str> = self.heads.iter().map(|head| head.text).collect();
         let mut left_out = Vec::new();
         for nothing in [&[""][..], &["", "0", "-"]] {
             for at in (0..self.heads.len()).rev() {
                 let says_nothing = self.rows.iter().all(|row| nothing.contains(&row[at].as_str()));
                 if self.width() > width && says_nothing {
-                    left_out.insert(0, self.heads.remove(at).text);
+                    left_out.push(self.heads.remove(at).text);
                     self.widths.remove(at);
                     self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
                 }
             }
         }
+        left_out.sort_by_key(|name| order.iter().position(|other| other == name));
         left_out
     }
 

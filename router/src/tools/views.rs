@@ -450,7 +450,11 @@ const GENERAL: &[Pair] = &[
     pair("Deliveries Delayed > 10sec", |it| count(it, "deliveriesDelayed10Sec")),
     pair("Deliveries Stuck > 10sec", |it| number(it, "deliveriesStuck")),
     pair("Deliveries to Fallback", |it| count(it, "deliveriesRedirectedToFallback")),
-    pair("Links Blocked", |it| number(it, "linksBlocked")),
+    // Whichever name the router's version has for it.
+    pair("Links Blocked", |it| match number(it, "linksBlocked") {
+        Cell::Empty => number(it, "blockedLinkCount"),
+        known => known,
+    }),
     pair("Ingress Count", |it| count(it, "deliveriesIngress")),
     pair("Egress Count", |it| count(it, "deliveriesEgress")),
     pair("Transit Count", |it| count(it, "deliveriesTransit")),

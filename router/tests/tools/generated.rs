@@ -25,13 +25,14 @@ fn manual_pages_for_all_names_and_commands() {
     run(&format!("man {}", pages.display())).ok();
     for (page, said) in [
         ("ringmain.8", "AMQP 1.0 message router"),
-        ("ringmain-stat.8", "ringmain stat"),
+        ("ringmain-stat.8", ".nf\nExamples:"),
         ("ringmain-manage.8", "\\-\\-save"),
         ("ringmain-top.8", "\\-\\-interval"),
         ("ringmain-send.8", "\\-\\-presettled"),
         ("qdstat.8", "\\-\\-autolinks"),
         ("qdmanage.8", "\\-\\-stdin"),
         ("qdrouterd.8", "\\-\\-pidfile"),
+        ("ringmain.conf.5", "stripAnnotations"),
     ] {
         let text = fs::read_to_string(pages.join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
         assert!(text.contains(said), "{page}: {text}");

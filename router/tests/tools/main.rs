@@ -9,3 +9,4 @@ mod manage;
 mod program;
 mod save;
 mod stat;
+mod top;

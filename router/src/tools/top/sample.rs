@@ -162,7 +162,7 @@ impl Sample {
                 connections: number(whole, "connectionCount"),
                 links: number(whole, "linkCount"),
                 addresses: number(whole, "addrCount"),
-                blocked_links: number(whole, "linksBlocked"),
+                blocked_links: number(whole, "linksBlocked").max(number(whole, "blockedLinkCount")),
                 stuck: number(whole, "deliveriesStuck"),
                 counters: COUNTERS.map(|(_, name)| number(whole, name)),
             },

@@ -97,7 +97,10 @@ fn set_attributes(of: &EntityType, entity: &Entity) -> Map<String, Json> {
             Access::Update => of.name == "log",
             Access::ReadOnly => false,
         };
-        let Some(value) = entity.get(attribute.name).filter(|value| !value.is_null()) else { continue };
+        // Of an address management reports this one by a name of its own.
+        let reported = if attribute.name == "enableFallback" { "fallback" } else { attribute.name };
+        let value = entity.get(attribute.name).or_else(|| entity.get(reported));
+        let Some(value) = value.filter(|value| !value.is_null()) else { continue };
         if is_settable && attribute.deprecated.is_none() && !is_default(attribute, value) {
             set.insert(attribute.name.to_owned(), without_defaults(attribute.kind, value));
         }

@@ -1,6 +1,9 @@
 //! `ringmain manage --save`: the file starts a router like the one that it is of.
 
 use std::fs;
+use std::path::Path;
+
+use ringmain::control::config::{Config, Record};
 
 use crate::program::{Folder, ask, run};
 use crate::support::{Router, Setup};
@@ -58,4 +61,74 @@ fn a_file_that_can_not_be_written() {
     let said = ask(&router, "manage --save /nowhere/at/all.conf");
     assert_eq!(said.status, 1);
     assert!(said.err.contains("can't write /nowhere/at/all.conf"), "{}", said.err);
+}
+
+/// Of each of the files in the style of qdrouterd's documentation the router saves what the file says, passwords
+/// aside.
+#[test]
+fn what_a_file_says_is_saved_again() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/files");
+    let folder = Folder::new();
+    let mut tried = 0;
+    for entry in fs::read_dir(files).expect("the folder is there") {
+        let original = entry.expect("a readable entry").path();
+        let name = original.file_name().expect("a file").to_str().expect("text");
+        let path = folder.path().join(name);
+        let text = with_free_ports(&fs::read_to_string(&original).expect("the file is there"));
+        fs::write(&path, &text).expect("the folder is writable");
+        let router = Router::from_file(&path);
+        let said = ask(&router, "manage --save -");
+        assert_eq!(said.status, 0, "{name}: {}", said.err);
+        let meant = Config::parse(&text, name).expect("a router started from it");
+        let saved = Config::parse(&said.out, "saved.conf").expect("it was read back");
+        for record in &meant.records {
+            let is_it = |other: &&Record| {
+                other.entity_name() == record.entity_name() && differences(record, other).is_empty()
+            };
+            if is_set(record) {
+                assert!(
+                    saved.records.iter().any(|other| is_it(&other)),
+                    "{name}: {record:?} in:\n{}",
+                    said.out
+                );
+            }
+        }
+        let count = |config: &Config| config.records.iter().filter(|record| is_set(record)).count();
+        assert!(count(&saved) <= count(&meant) + 1, "{name}:\n{}", said.out);
+        tried += 1;
+    }
+    assert!(tried >= 10);
+}
+
+/// What differs that isn't a secret; a name that was made up is none, and so is an id.
+fn differences(record: &Record, other: &Record) -> Vec<&'static str> {
+    let mut names = record.changes(other);
+    names.retain(|name| {
+        let is_secret = record.entity().attribute(name).is_some_and(|(_, attribute)| attribute.is_secret);
+        !is_secret && record.is_set(name)
+    });
+    names
+}
+
+fn is_set(record: &Record) -> bool {
+    record.values().any(|(attribute, _)| record.is_set(attribute.name))
+}
+
+/// The text with listeners on any free port, and its variables' values in it.
+fn with_free_ports(text: &str) -> String {
+    let mut copy = String::new();
+    let mut section = "";
+    for line in text.lines() {
+        let trimmed = line.trim();
+        if let Some(name) = trimmed.strip_suffix(" {") {
+            section = name;
+        }
+        if section == "listener" && trimmed.starts_with("port:") {
+            copy.push_str("    port: 0\n");
+        } else {
+            copy.push_str(&line.replace("$LISTENER_PORT", "0").replace("${HOW_MANY_ROUTERS}", "3"));
+            copy.push('\n');
+        }
+    }
+    copy
 }

@@ -8,6 +8,7 @@
 mod program;
 
 mod notify;
+mod rotation;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -75,10 +75,13 @@ impl Agent {
         &self.shards
     }
 
-    /// Reads the configuration again and follows what has changed in it.
+    /// Opens the log's files again, for whoever has moved them away, reads the configuration again and follows what
+    /// has changed in it.
     pub(super) async fn reload(&mut self) {
         service_manager::reloading();
         let Self { follower, configuration, addresses, logs, .. } = self;
+        // First, so that all that follows is in the new files; and whatever the configuration has.
+        logs.reopen();
         let reloaded = follower.reload(Followers { configuration, addresses, logs }).await;
         service_manager::reloaded(reloaded);
     }

@@ -7,8 +7,12 @@
 #[allow(dead_code, reason = "the tests of the configuration use the rest of it")]
 mod program;
 
+mod configurations;
+mod install;
 mod notify;
+mod package;
 mod rotation;
+mod system;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -172,7 +172,7 @@ pub fn document(report: &Report, style: Style) -> String {
     }
     let aims = targets::table(report);
     if !aims.rows.is_empty() {
-        text.push_str("\n");
+        text.push('\n');
         text.push_str(&aims.render(style));
     }
     for (scenario, title) in report.scenarios() {

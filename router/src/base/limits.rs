@@ -38,17 +38,12 @@ pub const SMALL_CHUNKS_KEPT_MAX: usize = 512;
 /// Large buffers kept for the next use: 4 MiB a shard.
 pub const LARGE_CHUNKS_KEPT_MAX: usize = 64;
 
-/// Payloads that a shard keeps to use again, with what waits next.
-pub const SPARE_PAYLOADS_MAX: usize = 128;
+/// Bytes that a shard keeps to use again, of each kind: payload that waited, beginnings of frames, lists of pieces,
+/// lists of copies.
+pub const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of the largest payload kept so: that of a frame of the usual largest size.
-pub const SPARE_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
-
-/// Lists of each kind (pieces of a delivery, its copies) that a shard keeps to use again.
-pub const SPARE_LISTS_MAX: usize = 256;
-
-/// Entries of the largest list kept so.
-pub const SPARE_LIST_ENTRIES_MAX: usize = 64;
+/// Bytes of the largest thing kept so: twice a frame of the usual largest size, since what grows doubles.
+pub const SPARE_THING_BYTES_MAX: usize = 32 * 1024;
 
 /// The largest frame that we send, whatever the peer accepts: it must fit one buffer.
 pub const SENT_FRAME_MAX: u32 = 32 * 1024;

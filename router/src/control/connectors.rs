@@ -208,6 +208,11 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
             "TLS comes with a later version: a connector with 'sslProfile' connects to nobody".to_owned()
         );
     }
+    if config.sasl_username.is_some() {
+        return Err("'saslUsername' needs a SASL mechanism that comes with a later version: leave it out to connect as \
+                    anonymous"
+            .to_owned());
+    }
     let mechanisms = &config.sasl_mechanisms;
     if !mechanisms.is_empty() && !mechanisms.iter().any(|mechanism| mechanism == "ANONYMOUS") {
         return Err(format!(
@@ -344,7 +349,7 @@ impl Dialler {
                     continue;
                 }
                 Some(DialledEvent::Ended(reason)) => reason,
-                None => "the shard that served it has ended it".to_owned(),
+                None => "its shard had no room for it, or has ended".to_owned(),
             };
             return match opened {
                 None => End::NotOpened(reason),

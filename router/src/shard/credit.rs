@@ -70,7 +70,7 @@ impl Core {
             let ask = !ingress.draining && credit > 0;
             ingress.draining |= ask;
             // A client is asked to use its credit or give it up (F-07 d). From a broker it is just taken back,
-            // since RabbitMQ before 3.10.18 dies of a drain (rabbitmq-server#7119); what still comes is released.
+            // since a drain crashes RabbitMQ 3.10.8, Debian 12's (rabbitmq-server#7119); what still comes is released.
             ask.then_some(if is_auto_link { (0, false) } else { (credit, true) })
         };
         if let Some((credit, drain)) = granted {

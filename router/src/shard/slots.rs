@@ -359,29 +359,24 @@ impl Core {
     fn recv_bytes(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(slot) = self.connections.get_mut(key) else { return };
         let mut rest = bytes;
-        if !slot.partial.is_empty() {
-            let mut unit = std::mem::take(&mut slot.partial);
+        let mut unit = std::mem::take(&mut slot.partial);
+        if !unit.is_empty() {
             rest = self.complete_unit(key, &mut unit, rest);
-            if unit.is_empty() {
-                // Its memory is kept only while frames straddle buffers.
-                if let Some(slot) = self.connections.get_mut(key)
-                    && !rest.is_empty()
-                {
-                    slot.partial = unit;
+        }
+        if unit.is_empty() {
+            let consumed = self.recv_units(key, rest);
+            rest = &rest[consumed..];
+            if !rest.is_empty() {
+                if unit.capacity() == 0 {
+                    unit = self.spare.buffer();
                 }
-            } else if let Some(slot) = self.connections.get_mut(key) {
-                slot.partial = unit;
-                return;
+                unit.extend_from_slice(rest);
             }
         }
-        let consumed = self.recv_units(key, rest);
-        if let Some(slot) = self.connections.get_mut(key) {
-            let left = &rest[consumed..];
-            if left.is_empty() {
-                slot.partial = Vec::new();
-            } else {
-                slot.partial.extend_from_slice(left);
-            }
+        match self.connections.get_mut(key) {
+            Some(slot) if !unit.is_empty() => slot.partial = unit,
+            // A connection holds memory for this only while frames straddle buffers.
+            Some(_) | None => self.spare.keep_buffer(unit),
         }
     }
 

@@ -92,6 +92,8 @@ pub struct Receiver {
     /// Messages of which the router said that they are settled, before this end did.
     pub settled_by_router: BTreeSet<u64>,
     pub is_detached: bool,
+    /// Whether what is sent may come more than once: something between sender and receiver sends it again.
+    pub may_repeat: bool,
     /// The dynamic address that the router made up.
     pub given_address: Option<String>,
 }
@@ -188,6 +190,7 @@ impl Client {
             aborted: 0,
             settled_by_router: BTreeSet::new(),
             is_detached: false,
+            may_repeat: false,
             given_address: None,
         });
         self.receivers.len() - 1
@@ -540,7 +543,8 @@ impl Client {
         }
         let encoded = std::mem::take(&mut receiver.partial);
         let number = Message::number_in(&encoded);
-        assert!(!receiver.messages.contains_key(&number), "message {number} came twice to the same link");
+        let is_known = receiver.messages.contains_key(&number);
+        assert!(!is_known || receiver.may_repeat, "message {number} came twice to the same link");
         receiver.got.push(number);
         receiver.messages.insert(number, encoded);
         if arrived.settled {

@@ -3,6 +3,8 @@
 //! Everything is drawn from a seed. A failure prints it; `RINGMAIN_SEED=n` runs only that one,
 //! `RINGMAIN_TRACE=1` prints what happens, and `RINGMAIN_SEEDS=n` makes a long search of it.
 
+mod auto_links;
+mod broker;
 mod client;
 mod exchange;
 mod fair;

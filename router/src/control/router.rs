@@ -9,6 +9,7 @@ use super::config::{
 use super::endpoints::Endpoints;
 use super::management::{self, Management};
 use super::open_properties;
+use super::service_manager;
 use super::shards::{self, Idling, Shards};
 use super::watchdog;
 use crate::base::id::{ListenerId, ShardId};
@@ -107,6 +108,8 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
             cpus.len(),
             std::process::id()
         );
+        let listening: Vec<SocketAddr> = addresses.iter().map(|(_, address)| *address).collect();
+        service_manager::ready(&listening, cpus.len());
         operational();
         let ended = supervise(&mut signals, &mut shards, &endpoints).await;
         registry.abort();
@@ -360,6 +363,7 @@ async fn supervise(
         }
         () = shards.first_ended() => {}
     }
+    service_manager::stopping();
     endpoints.stop();
     shards.shut_down();
     let told = Instant::now();

@@ -129,6 +129,9 @@ setup_tests() {
     if ! have npm; then
         want "installs rhea" npm
     fi
+    if ! have valgrind; then
+        want "counts the instructions of the hot path" valgrind
+    fi
     install_packages
     # Only Debian's layout of it is known. Elsewhere the test with a broker says that it is skipped.
     if [[ ${RINGMAIN_SKIP_INTEROP:-} != 1 ]] && ! has_rabbitmq && have apt-get; then

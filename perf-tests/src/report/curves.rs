@@ -15,12 +15,14 @@ const SIZE: (u32, u32) = (860, 420);
 /// Colours that differ in lightness as well, for those who don't see them.
 const RINGMAIN: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 const ITSELF: RGBColor = RGBColor(0xbb, 0xbb, 0xbb);
-const OTHERS: [RGBColor; 5] = [
+const OTHERS: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0x56, 0xb4, 0xe9),
     RGBColor(0x00, 0x9e, 0x73),
     RGBColor(0xcc, 0x79, 0xa7),
     RGBColor(0x33, 0x33, 0x33),
+    RGBColor(0xf0, 0xc8, 0x08),
+    RGBColor(0x7a, 0x4f, 0x9e),
 ];
 
 /// The picture as SVG; `None` if the scenario has no latencies.
@@ -96,7 +98,7 @@ where
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
+        .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.85))
         .border_style(RGBColor(0xcc, 0xcc, 0xcc))
         .label_font(("sans-serif", 13))

@@ -3,8 +3,8 @@
 use crate::io::uring::UringDriver;
 use crate::shard::mailbox::{Mailbox, Message};
 use crate::shard::survey::{Findings, Subject, Survey};
+use futures_util::future::join_all;
 use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::TryRecvError;
 use tokio::time::{Instant, timeout_at};
 
 /// What became of a question.
@@ -30,25 +30,20 @@ impl Probe {
         Self { mailbox, pending: None }
     }
 
-    /// Puts a question into the mailbox, unless an earlier one is still there.
-    fn send(&mut self, subject: Subject) -> bool {
+    /// Asks, and waits for the answer until `deadline`. An earlier question that is still open comes first: the
+    /// answer to it is passed over.
+    async fn ask(&mut self, subject: Subject, deadline: Instant) -> Answer {
         if let Some(pending) = &mut self.pending {
-            match pending.try_recv() {
-                Err(TryRecvError::Empty) => return false,
-                // An answer that came too late, or never will.
-                Ok(_) | Err(TryRecvError::Closed) => {}
+            if timeout_at(deadline, pending).await.is_err() {
+                return Answer::Silent;
             }
+            self.pending = None;
         }
         let (reply, answer) = oneshot::channel();
-        let is_sent = self.mailbox.send(Message::Survey(Survey { subject, reply })).is_ok();
-        self.pending = is_sent.then_some(answer);
-        is_sent
-    }
-
-    /// Waits for the answer to what was sent.
-    async fn receive(&mut self, deadline: Instant) -> Answer {
-        let Some(pending) = &mut self.pending else { return Answer::Silent };
-        match timeout_at(deadline, pending).await {
+        if self.mailbox.send(Message::Survey(Survey { subject, reply })).is_err() {
+            return Answer::Silent;
+        }
+        match timeout_at(deadline, self.pending.insert(answer)).await {
             Err(_) => Answer::Silent,
             Ok(answer) => {
                 self.pending = None;
@@ -58,12 +53,7 @@ impl Probe {
     }
 }
 
-/// Asks all shards, and waits for their answers until `deadline`.
+/// Asks all shards at once, and waits for their answers until `deadline`.
 pub(super) async fn ask_all(probes: &mut [Probe], subject: Subject, deadline: Instant) -> Vec<Answer> {
-    let sent: Vec<bool> = probes.iter_mut().map(|probe| probe.send(subject)).collect();
-    let mut answers = Vec::with_capacity(probes.len());
-    for (probe, is_sent) in probes.iter_mut().zip(sent) {
-        answers.push(if is_sent { probe.receive(deadline).await } else { Answer::Silent });
-    }
-    answers
+    join_all(probes.iter_mut().map(|probe| probe.ask(subject, deadline))).await
 }

@@ -15,9 +15,11 @@ stage_share() {
     cp deploy/limits.d/60-ringmain.conf "$doc/examples/limits.conf"
     # From the program itself, so that they say what it does.
     if "$binary" man --help >/dev/null 2>&1; then
-        mkdir -p "$share/man/man1"
-        "$binary" man "$share/man/man1" >/dev/null
-        for page in "$share"/man/man1/*; do
+        # Into man8 and man5.
+        "$binary" man "$share/man" >/dev/null
+        # Those of qdrouterd's names would be in the way of its packages.
+        rm -f "$share"/man/man8/qd*
+        for page in "$share"/man/man?/*; do
             gzip -9nf "$page"
         done
     else

@@ -5,9 +5,10 @@
 # shellcheck disable=SC2034 # For those who source this.
 dispatch_names=(qdrouterd qdstat qdmanage)
 
-# stage_share BINARY DIR: documents, examples, manual pages and completions, as they lie below PREFIX/share.
+# stage_share BINARY DIR ZSH: documents, examples, manual pages and completions, as they lie below PREFIX/share; ZSH is
+# where zsh looks for functions there.
 stage_share() {
-    local binary=$1 share=$2 doc=$2/doc/ringmain page
+    local binary=$1 share=$2 zsh=$2/zsh/$3 doc=$2/doc/ringmain page
     mkdir -p "$doc/examples"
     cp README.md CHANGELOG.md docs/deploy.md docs/configuration.md docs/decisions.md docs/tuning.md "$doc"
     cp deploy/ringmain.conf deploy/production.conf "$doc/examples"
@@ -24,9 +25,9 @@ stage_share() {
         say "no manual pages: this program doesn't make any"
     fi
     if "$binary" completions --help >/dev/null 2>&1; then
-        mkdir -p "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
+        mkdir -p "$zsh" "$share"/{bash-completion/completions,fish/vendor_completions.d}
         "$binary" completions bash >"$share/bash-completion/completions/ringmain"
-        "$binary" completions zsh >"$share/zsh/vendor-completions/_ringmain"
+        "$binary" completions zsh >"$zsh/_ringmain"
         "$binary" completions fish >"$share/fish/vendor_completions.d/ringmain.fish"
     else
         say "no completions for shells: this program doesn't make any"

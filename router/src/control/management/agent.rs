@@ -135,7 +135,7 @@ impl Agent {
             "GET-SCHEMA" => ok(schema::get_schema()),
             "GET-JSON-SCHEMA" => {
                 let indent = request.indent.and_then(|indent| usize::try_from(indent).ok());
-                ok(schema::get_json_schema(indent).into())
+                ok(Field::Text(schema::get_json_schema(indent)))
             }
             "GET-LOG" => ok(log_lines(request)),
             _ => Err(unknown_operation(request, operation)),

@@ -118,6 +118,7 @@ fn run_router(options: &RouterOptions) -> Result<ExitCode, String> {
             .map_err(|errors| format!("the configuration can't be used, nothing was started:\n{errors}"))?,
         None => Config::embedded(),
     };
+    log::use_format(options.log_format.into());
     log::apply(&config.log_settings()).map_err(|error| error.to_string())?;
     for warning in &config.warnings {
         log!(Module::ConnMgr, Level::Warning, "{warning}");

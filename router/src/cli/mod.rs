@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::client::{ReceiveOptions, SendOptions};
+use crate::log;
 use crate::tools::{
     Called, CompletionsOptions, ManOptions, ManageOptions, ProgramName, StatOptions, TopOptions,
 };
@@ -76,9 +77,32 @@ pub struct RouterOptions {
     #[arg(short = 'T', long)]
     pub test_hooks: bool,
 
+    /// How lines of the log look
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub log_format: LogFormat,
+
     /// This is the process in the background.
     #[arg(long, hide = true)]
     pub detached: bool,
+}
+
+/// How lines of the log look.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LogFormat {
+    /// As those of qdrouterd
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+impl From<LogFormat> for log::Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// The command line of `qdrouterd`.
@@ -319,7 +343,7 @@ fn exit(name: &str, error: &clap::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use super::{Called, Cli, Command, Exit, ProgramName};
+    use super::{Called, Cli, Command, Exit, LogFormat, ProgramName};
     use crate::client::{OutcomeChoice, Print};
 
     fn parse(line: &str) -> Result<Cli, Exit> {
@@ -355,6 +379,9 @@ mod tests {
         assert!(cli.command.is_none());
         assert!(parse("ringmain").unwrap().router.config.is_none());
         assert!(parse("ringmain --config a.conf --include b").is_ok());
+        assert_eq!(parse("ringmain").unwrap().router.log_format, LogFormat::Text);
+        assert_eq!(parse("ringmain --log-format json").unwrap().router.log_format, LogFormat::Json);
+        assert!(usage("ringmain --log-format xml").contains("text, json"));
     }
 
     /// The arguments that the acceptance reference lists.

@@ -5,6 +5,7 @@ mod connectors;
 pub mod daemon;
 pub mod endpoints;
 mod handle;
+mod http;
 mod management;
 mod open_properties;
 mod registry;

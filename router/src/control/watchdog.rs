@@ -10,6 +10,7 @@ use crate::log::{Level, Module};
 use crate::shard::activity::{Doing, Sample};
 use crate::shard::seat::Presence;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
@@ -79,6 +80,7 @@ async fn watch(
         looks.tick().await;
         for ((number, presence), watch) in (0..).zip(presences).zip(&mut watches) {
             if let Some(verdict) = watch.look(presence.activity.sample()) {
+                presence.is_stuck.store(matches!(verdict, Verdict::Stuck(_)), Ordering::Relaxed);
                 tell(ShardId(number), verdict);
             }
         }

@@ -708,6 +708,7 @@ pub(super) fn a_look_waits_for_a_buffer<S: Stand>(stand: S) {
         shard.record(loud_key).received.len() == bytes.len() && shard.record(quiet_key).received == b"quiet"
     });
     assert!(shard.record(loud_key).received == bytes);
+    quiet.shutdown();
     shard.close_and_wait(quiet_key);
 }
 

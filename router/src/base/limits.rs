@@ -18,6 +18,10 @@
 //! | management replies that wait | [`REPLY_BYTES_MAX`], and the one that goes over it | 16 MiB |
 //! | messages in a shard's mailbox | [`MESSAGES_MAX`], then who sends them tries again | 16 KiB a shard |
 //! | reports of shards to control | [`REPORTS_MAX`], then they go together with the next | 64 KiB beside their names |
+//! | HTTP connections | [`HTTP_CONNECTIONS_MAX`], then they wait in the kernel | about 20 KiB each |
+//! | AMQP over WebSocket | [`WEBSOCKETS_MAX`], then they are refused | 32 KiB each, and the message under way |
+//! | a WebSocket client's message | [`WEBSOCKET_MESSAGE_BYTES_MAX`], then its connection is closed | as much, while it comes |
+//! | addresses with metrics of their own | [`METRICS_ADDRESSES_MAX`], the rest is left out | 1 KiB of the answer each |
 //! | time to a client's open | [`HANDSHAKE_TIMEOUT_DEFAULT`] unless its listener says otherwise | |
 //! | received buffers | the driver's ring | 8 MiB a shard |
 
@@ -56,6 +60,18 @@ pub const OUTPUT_BACKLOG_MAX: usize = 1024 * 1024;
 /// Deliveries don't reach this, only answers to what the peer goes on sending: a receiver that takes its
 /// deliveries slowly is still heard, so that its empty frames keep it alive and its close is seen.
 pub const OUTPUT_ANSWERS_MAX: usize = 2 * OUTPUT_BACKLOG_MAX;
+
+/// HTTP connections at a time, without those that have become WebSockets.
+pub const HTTP_CONNECTIONS_MAX: usize = 512;
+
+/// Connections over WebSocket at a time.
+pub const WEBSOCKETS_MAX: usize = 16_384;
+
+/// The largest WebSocket message that is taken, in bytes. What is in it is AMQP's frames, any number of them.
+pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Addresses with metrics of their own: each is some time series, and whoever keeps them pays for each.
+pub const METRICS_ADDRESSES_MAX: usize = 100;
 
 /// Completions that a shard deals with before it sends what they led to.
 pub const COMPLETIONS_PER_TURN_MAX: usize = 256;

@@ -1,6 +1,7 @@
 //! What every layer may use: keys with generations, serial numbers, time, buffers, limits.
 
 pub mod buffer;
+pub mod histogram;
 pub mod id;
 pub mod limits;
 pub mod lock;

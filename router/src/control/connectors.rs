@@ -235,6 +235,7 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
     };
     Ok(ListenerSettings {
         link_capacity: config.link_capacity,
+        trace: config.is_traced,
         name: config.name.clone().unwrap_or_default(),
         role,
         ..connection_settings(engine, config.strip_annotations, &config.open_properties)

@@ -6,6 +6,7 @@
 use super::config::{AutoLinkConfig, ConnectorConfig, Container, Direction, ListenerConfig};
 use super::connectors::{Connector, ConnectorStatus};
 use super::handle::ShardsHandle;
+use super::http::Http;
 use super::router::{bind, listener_settings};
 use crate::base::id::{ListenerId, ShardId};
 use crate::log;
@@ -32,6 +33,7 @@ pub struct Endpoints(Rc<Inner>);
 struct Inner {
     router_id: String,
     shards: ShardsHandle,
+    http: Http,
     next: Cell<u64>,
     next_listener: Cell<u32>,
     listeners: RefCell<Vec<(EndpointId, Listener)>>,
@@ -46,10 +48,11 @@ struct Listener {
 }
 
 impl Endpoints {
-    pub(super) fn new(router_id: &str, shards: ShardsHandle) -> Self {
+    pub(super) fn new(router_id: &str, shards: ShardsHandle, http: Http) -> Self {
         Self(Rc::new(Inner {
             router_id: router_id.to_owned(),
             shards,
+            http,
             next: Cell::new(0),
             next_listener: Cell::new(0),
             listeners: RefCell::default(),
@@ -90,13 +93,22 @@ impl Endpoints {
         // Every shard knows it before the first connection can come.
         let settings = Arc::new(settings);
         self.0.shards.send_all(|| Message::AddListener { listener, settings: settings.clone() });
-        let mut addresses = Vec::new();
-        for socket in sockets {
-            if let Ok(address) = socket.local_addr() {
-                log!(Module::Server, Level::Notice, "Listening on {address}");
-                addresses.push(address);
+        let addresses: Vec<_> = sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect();
+        match &config.http {
+            None => {
+                for socket in sockets {
+                    self.0.shards.send(ACCEPTING_SHARD, Message::Listen { listener, socket });
+                }
             }
-            self.0.shards.send(ACCEPTING_SHARD, Message::Listen { listener, socket });
+            Some(http) => {
+                if let Err(reason) = self.0.http.serve(listener, http, sockets) {
+                    self.0.shards.send_all(|| Message::RemoveListener(listener));
+                    return Err(reason);
+                }
+            }
+        }
+        for address in &addresses {
+            log!(Module::Server, Level::Notice, "Listening{} on {address}", for_http(&config));
         }
         let id = self.next_id();
         self.0.listeners.borrow_mut().push((id, Listener { id: listener, config, addresses }));
@@ -108,6 +120,7 @@ impl Endpoints {
         let Some((_, listener)) = take(&mut self.0.listeners.borrow_mut(), |(other, _)| *other == id) else {
             return false;
         };
+        self.0.http.stop_listening(listener.id);
         self.0.shards.send_all(|| Message::RemoveListener(listener.id));
         for address in &listener.addresses {
             log!(Module::Server, Level::Notice, "Not listening on {address} any more");
@@ -202,6 +215,11 @@ impl Endpoints {
     pub(super) fn stop(&self) {
         self.0.connectors.borrow().iter().for_each(|(_, connector)| connector.stop());
     }
+}
+
+/// What a listener's log lines say behind `Listening`.
+pub(super) fn for_http(config: &ListenerConfig) -> &'static str {
+    if config.http.is_some() { " for HTTP" } else { "" }
 }
 
 /// Takes the entry out that `is_it` holds for.

@@ -4,7 +4,6 @@ use crate::base::id::ShardId;
 use crate::io::uring::UringDriver;
 use crate::shard::mailbox::{Mailbox, Message};
 use crate::shard::seat::Presence;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,13 +15,23 @@ const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
 /// The mailboxes of the shards, and what all see of each.
 #[derive(Clone)]
 pub(super) struct ShardsHandle {
-    mailboxes: Rc<[Mailbox<UringDriver>]>,
+    mailboxes: Arc<[Mailbox<UringDriver>]>,
     presences: Arc<[Presence]>,
 }
 
 impl ShardsHandle {
     pub(super) fn new(mailboxes: &[Mailbox<UringDriver>], presences: Arc<[Presence]>) -> Self {
         Self { mailboxes: mailboxes.into(), presences }
+    }
+
+    /// The mailbox of each shard, by its number.
+    pub(super) fn mailboxes(&self) -> &[Mailbox<UringDriver>] {
+        &self.mailboxes
+    }
+
+    /// What all see of each shard, by its number.
+    pub(super) fn presences(&self) -> &[Presence] {
+        &self.presences
     }
 
     /// How many shards there are.

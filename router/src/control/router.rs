@@ -6,9 +6,11 @@
 use super::config::{
     AddressMatch, BindAddress, Config, Distribution, ListenerConfig, Member, Role, StripAnnotations,
 };
-use super::endpoints::Endpoints;
+use super::endpoints::{Endpoints, for_http};
+use super::http::Http;
 use super::management::{self, Management};
 use super::open_properties;
+use super::service_manager;
 use super::shards::{self, Idling, Shards};
 use super::watchdog;
 use crate::base::id::{ListenerId, ShardId};
@@ -84,7 +86,9 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
-        let endpoints = Endpoints::new(&id, shards.handle());
+        let (http, questions) = Http::new(shards.handle(), &id);
+        let endpoints = Endpoints::new(&id, shards.handle(), http.clone());
+        let questions = tokio_uring::spawn(questions.answer(endpoints.clone()));
         start_endpoints(&endpoints, config, &addresses);
         let setup = management::Setup {
             config,
@@ -96,10 +100,13 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         let management = Management::start(setup, hang_up);
         let management = tokio_uring::spawn(management.await?.run());
         // Last of all: whoever can connect finds a router that is ready.
-        shards.listen(sockets);
-        for (_, address) in &addresses {
-            log!(Module::Server, Level::Notice, "Listening on {address}");
+        shards.listen(serve_http(&http, config, sockets)?);
+        for (id, address) in &addresses {
+            let listener = config.served_listeners().nth(id.0 as usize);
+            let what = listener.map_or("", for_http);
+            log!(Module::Server, Level::Notice, "Listening{what} on {address}");
         }
+        http.set_ready(true);
         log!(
             Module::Server,
             Level::Notice,
@@ -107,13 +114,35 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
             cpus.len(),
             std::process::id()
         );
+        let listening: Vec<SocketAddr> = addresses.iter().map(|(_, address)| *address).collect();
+        service_manager::ready(&listening, cpus.len());
         operational();
-        let ended = supervise(&mut signals, &mut shards, &endpoints).await;
+        let ended = supervise(&mut signals, &mut shards, &endpoints, &http).await;
+        questions.abort();
         registry.abort();
         watchdog.abort();
         management.abort();
         ended
     })
+}
+
+/// Gives the sockets of HTTP listeners to the HTTP thread, and returns the others.
+///
+/// # Errors
+/// The thread can't be started: a sentence for the user.
+fn serve_http(
+    http: &Http,
+    config: &Config,
+    sockets: Vec<(ListenerId, TcpListener)>,
+) -> Result<Vec<(ListenerId, TcpListener)>, String> {
+    let mut others = sockets;
+    for (id, listener) in (0..).map(ListenerId).zip(config.served_listeners()) {
+        let Some(settings) = &listener.http else { continue };
+        let (its, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(|(other, _)| *other == id);
+        others = rest;
+        http.serve(id, settings, its.into_iter().map(|(_, socket)| socket).collect())?;
+    }
+    Ok(others)
 }
 
 /// Makes what the file asks for beside listeners, which are there already.
@@ -255,6 +284,7 @@ pub(super) fn listener_settings(
         shard: shard.transpose()?,
         link_capacity: listener.link_capacity,
         max_message_size: listener.max_message_size,
+        trace: listener.is_traced,
         ..connection_settings(engine, listener.strip_annotations, &listener.open_properties)
     })
 }
@@ -281,6 +311,7 @@ pub(super) fn connection_settings(
         max_message_size: 0,
         strip_in,
         strip_out,
+        trace: false,
         open_properties: properties
             .iter()
             .map(|member| (member.key.clone(), open_properties::encode(&member.value)))
@@ -353,6 +384,7 @@ async fn supervise(
     signals: &mut Signals,
     shards: &mut Shards,
     endpoints: &Endpoints,
+    http: &Http,
 ) -> Result<ExitCode, String> {
     tokio::select! {
         name = signals.stop() => {
@@ -360,6 +392,8 @@ async fn supervise(
         }
         () = shards.first_ended() => {}
     }
+    service_manager::stopping();
+    http.set_ready(false);
     endpoints.stop();
     shards.shut_down();
     let told = Instant::now();
@@ -375,6 +409,7 @@ async fn supervise(
             () = shards.all_ended() => break,
         }
     }
+    http.finish().await;
     shards.join()?;
     log!(Module::Server, Level::Notice, "Stopped");
     Ok(ExitCode::SUCCESS)

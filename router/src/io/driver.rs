@@ -94,6 +94,11 @@ pub trait Driver {
     /// The time at which the last wait returned. Reads no clock.
     fn now(&self) -> Instant;
 
+    /// The time now. A driver without a clock of its own says the same as [`Driver::now`].
+    fn read_clock(&self) -> Instant {
+        self.now()
+    }
+
     /// Starts accepting on `socket`.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! log says later how many are missing. Nothing on the path of a message logs above level trace.
 
 mod format;
+mod json;
 mod level;
 mod output;
 mod recent;
@@ -20,7 +21,7 @@ use crate::base::lock::Mutex;
 use core::fmt;
 use core::time::Duration;
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
@@ -28,7 +29,7 @@ use std::time::Instant;
 pub use format::Source;
 pub use level::{Level, Levels, Module};
 pub use recent::RecentLine;
-pub use settings::{Destination, ModuleSettings, Settings};
+pub use settings::{Destination, Format, ModuleSettings, Settings};
 
 use format::Record;
 use recent::{Counts, Recent};
@@ -79,6 +80,17 @@ pub fn apply(settings: &Settings) -> io::Result<()> {
     LOG.apply(settings)
 }
 
+/// Writes lines in this form, from the next [`apply`] on.
+pub fn use_format(format: Format) {
+    LOG.is_json.store(format == Format::Json, Ordering::Relaxed);
+}
+
+/// How many lines were lost so far because more was logged than could be written.
+#[must_use]
+pub fn dropped() -> u64 {
+    LOG.dropped_in_all.load(Ordering::Relaxed)
+}
+
 /// Waits until everything logged so far is written, but not longer than `patience`: whoever reads our
 /// standard error may have stopped. True if all is written.
 pub fn flush(patience: Duration) -> bool {
@@ -107,6 +119,8 @@ struct Log {
     /// One change of the settings at a time.
     changing: Mutex<()>,
     dropped: OnceLock<Arc<AtomicU64>>,
+    dropped_in_all: AtomicU64,
+    is_json: AtomicBool,
     recent: OnceLock<Arc<Recent>>,
     counts: Counts,
 }
@@ -118,6 +132,8 @@ impl Log {
             queue: OnceLock::new(),
             changing: Mutex::new(()),
             dropped: OnceLock::new(),
+            dropped_in_all: AtomicU64::new(0),
+            is_json: AtomicBool::new(false),
             recent: OnceLock::new(),
             counts: Counts::new(),
         }
@@ -129,10 +145,14 @@ impl Log {
         Levels::from_bits(self.enabled[module.index()].load(Ordering::Relaxed)).contains(level)
     }
 
+    fn format(&self) -> Format {
+        if self.is_json.load(Ordering::Relaxed) { Format::Json } else { Format::Text }
+    }
+
     fn write(&self, record: Record) {
         self.counts.count(record.module, record.level);
         let Some(queue) = self.queue.get() else {
-            if let Ok(mut table) = Table::open(&Settings::default()) {
+            if let Ok(mut table) = Table::open(&Settings::default(), self.format()) {
                 table.write(&record, &mut String::new());
             }
             return;
@@ -140,6 +160,7 @@ impl Log {
         match queue.try_send(Message::Record(record)) {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.dropped_in_all.fetch_add(1, Ordering::Relaxed);
                 if let Some(dropped) = self.dropped.get() {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
@@ -149,7 +170,7 @@ impl Log {
 
     fn apply(&self, settings: &Settings) -> io::Result<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = Table::open(settings)?;
+        let table = Table::open(settings, self.format())?;
         match self.queue.get() {
             Some(queue) => {
                 let gone = || io::Error::other("the log's writer has ended");

@@ -4,6 +4,16 @@ use std::path::PathBuf;
 
 use super::level::{Level, Levels, Module};
 
+/// How lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    /// As those of `qdrouterd`.
+    #[default]
+    Text,
+    /// Each a JSON object.
+    Json,
+}
+
 /// What the log does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {

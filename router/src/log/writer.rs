@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::format::{Record, Source};
+use super::json;
 use super::level::{Level, Module};
 use super::output::Output;
 use super::recent::Recent;
-use super::settings::{Destination, Settings};
+use super::settings::{Destination, Format, Settings};
 
 /// What the other threads send to the writer.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(super) enum Message {
 /// How each module's lines look and where they go.
 #[derive(Debug)]
 pub(super) struct Table {
+    format: Format,
     is_utc: bool,
     rows: Vec<Row>,
     outputs: Vec<Output>,
@@ -41,7 +43,7 @@ impl Table {
     ///
     /// # Errors
     /// A file can't be opened; the error's text names it.
-    pub(super) fn open(settings: &Settings) -> io::Result<Self> {
+    pub(super) fn open(settings: &Settings, format: Format) -> io::Result<Self> {
         let mut destinations: Vec<Destination> = Vec::new();
         let mut outputs = Vec::new();
         let mut rows = Vec::new();
@@ -57,7 +59,7 @@ impl Table {
             };
             rows.push(Row { has_timestamp: resolved.has_timestamp, has_source: resolved.has_source, output });
         }
-        Ok(Self { is_utc: settings.is_utc, rows, outputs })
+        Ok(Self { format, is_utc: settings.is_utc, rows, outputs })
     }
 
     /// Writes one record. `line` is a buffer to use again.
@@ -66,7 +68,12 @@ impl Table {
         let output = &mut self.outputs[row.output];
         line.clear();
         if output.takes_lines() {
-            record.write(line, row.has_timestamp, self.is_utc, row.has_source);
+            match self.format {
+                Format::Text => record.write(line, row.has_timestamp, self.is_utc, row.has_source),
+                Format::Json => {
+                    json::write(record, line, row.has_timestamp, self.is_utc, row.has_source);
+                }
+            }
         }
         output.write(record, line);
     }

@@ -326,7 +326,7 @@ impl Core {
         };
         loop {
             let Some(link) = self.links.get_mut(key) else { return Pumped::Dry };
-            let link_ref = link.link;
+            let (link_ref, party) = (link.link, link.party);
             let Some(egress) = link.egress_mut() else { return Pumped::Dry };
             let Some(slot) = self.connections.get_mut(connection) else { return Pumped::Dry };
             if let Some(active) = egress.active.take() {
@@ -353,6 +353,7 @@ impl Core {
                 self.end_item(item);
                 return Pumped::Dry;
             };
+            self.measure_wait(item.since, party);
             if let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) {
                 egress.active = Some(Active { item, delivery_id, settled: !unsettled, unsettled });
             }

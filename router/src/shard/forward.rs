@@ -73,6 +73,9 @@ impl Core {
             let counters = &mut self.counters[party as usize];
             counters.ingress += 1;
             counters.presettled += u64::from(arrived.settled);
+            if !arrived.settled {
+                self.follow_to_settlement(&source.delivery, party);
+            }
             if arrived.aborted { None } else { self.route(source, address, arrived.payload, arrived.more) }
         } else {
             let current = ingress.current.take();

@@ -47,6 +47,15 @@ pub enum Message<D: Driver> {
         /// Is told whether it was there.
         reply: oneshot::Sender<bool>,
     },
+    /// Log the frames of this connection, or do so no more.
+    Trace {
+        /// The connection.
+        connection: ConnectionKey,
+        /// Whether they are to be logged.
+        is_on: bool,
+        /// Is told whether it was there.
+        reply: oneshot::Sender<bool>,
+    },
     /// Another listener, whose connections may be handed here from now on.
     AddListener {
         /// Its number.

@@ -28,6 +28,8 @@
 //! | `seat` | its place among the other shards |
 //! | `neighbours` | the other shards: hand-off, links to their receivers |
 //! | `survey` | what it tells management of itself |
+//! | `meters` | what it measures of itself |
+//! | `trace` | the frames of a connection, for the log |
 //! | `mailbox` | messages from and to other threads |
 
 pub mod activity;
@@ -43,6 +45,7 @@ mod front;
 pub mod idle;
 mod links;
 pub mod mailbox;
+pub mod meters;
 mod neighbours;
 mod outcome;
 mod payload;
@@ -53,6 +56,7 @@ pub mod share;
 pub mod slots;
 mod spare;
 pub mod survey;
+mod trace;
 pub mod turn;
 
 use crate::base::buffer::BufferPool;
@@ -66,6 +70,7 @@ use auto_links::AutoLinks;
 use fan_out::FanOut;
 use links::RouterLink;
 use mailbox::Report;
+use meters::Measuring;
 use queue::Egress;
 use slots::Slot;
 use spare::Spare;
@@ -238,6 +243,7 @@ pub struct Core {
     /// Deliveries that waited here for more than a second, and those for more than ten.
     delayed: [u64; 2],
     surveys: VecDeque<OngoingSurvey>,
+    measuring: Measuring,
 }
 
 impl Core {
@@ -278,6 +284,7 @@ impl Core {
             outside_links: 0,
             delayed: [0; 2],
             surveys: VecDeque::new(),
+            measuring: Measuring::default(),
         }
     }
 

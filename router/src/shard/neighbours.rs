@@ -73,6 +73,7 @@ pub(super) fn settings() -> SharedSettings {
         max_message_size: 0,
         strip_in: false,
         strip_out: false,
+        trace: false,
         open_properties: Vec::new(),
     })
 }
@@ -97,6 +98,7 @@ impl<Doorbell> Neighbour<Doorbell> {
                     log!(Module::Server, Level::Critical, "a hand-off found no room in its ring");
                 }
                 self.pushed = true;
+                core.measuring.meters.handed_over += 1;
             }
         }
     }
@@ -110,6 +112,7 @@ impl<Doorbell> Neighbour<Doorbell> {
             match hand_off {
                 HandOff::Frames(chunk) => {
                     bytes += chunk.filled;
+                    core.measuring.meters.taken_over += 1;
                     core.recv(self.connection, &chunk.bytes[..chunk.filled]);
                     // Where there is no room it is freed here.
                     if self.rings.to.room() > 0 {

@@ -233,6 +233,7 @@ impl Core {
         if let Some(ingress) = link.ingress_mut() {
             ingress.mark_due(source.key, &mut self.credit_due);
         }
+        self.measure_settlement(source);
     }
 
     /// Settles a delivery towards its receiver, since its sender is gone or has settled it before.

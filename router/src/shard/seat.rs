@@ -41,6 +41,8 @@ pub struct Presence {
     pub connections: AtomicU32,
     /// What it is doing.
     pub activity: Activity,
+    /// Whether the watchdog has found it stuck. It alone writes this.
+    pub is_stuck: AtomicBool,
 }
 
 /// A shard's place among the others.

@@ -59,6 +59,8 @@ pub struct ListenerSettings {
     pub strip_in: bool,
     /// Whether annotations of routers are taken out of what goes.
     pub strip_out: bool,
+    /// Whether the frames of its connections are logged, whatever the log's levels are.
+    pub trace: bool,
     /// What the configuration adds to the open's properties: keys, and their encoded values.
     pub open_properties: Vec<(String, Vec<u8>)>,
 }
@@ -136,6 +138,8 @@ pub struct Slot {
     pub last_delivery: Instant,
     /// The properties of the peer's open, encoded; empty: it has none.
     pub properties: Box<[u8]>,
+    /// Whether its frames are logged, whatever the log's levels are.
+    pub trace: bool,
 }
 
 /// Where a connection comes from.
@@ -284,6 +288,7 @@ impl Core {
             opened_at: self.now,
             last_delivery: Instant::default(),
             properties: Box::default(),
+            trace: settings.listener.trace,
         });
         self.mark_dirty(key);
         key
@@ -343,6 +348,9 @@ impl Core {
     /// Takes what the peer of a connection sent.
     pub(super) fn recv(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(slot) = self.connections.get_mut(key) else { return };
+        if slot.is_traced() {
+            slot.trace_received(bytes);
+        }
         slot.mark_dirty(key, &mut self.dirty);
         slot.engine.heard(self.now);
         let party = slot.party as usize;

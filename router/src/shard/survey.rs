@@ -9,6 +9,7 @@
 //! Nothing while nobody asks. A place costs about a tenth of a microsecond, and the copies of names.
 
 use super::links::{Direction, LinkCounters, RouterLink};
+use super::meters::Meters;
 use super::neighbours::settings;
 use super::slots::{ConnectionRole, ListenerSettings, Origin, SharedSettings, Slot};
 use super::{Core, Party, ShardCounters};
@@ -47,6 +48,8 @@ pub enum Subject {
     Links,
     /// Addresses in use.
     Addresses,
+    /// What the shard measures of itself, and its links in numbers.
+    Meters,
 }
 
 /// What a shard answers.
@@ -62,6 +65,44 @@ pub struct Findings {
     pub links: Vec<LinkFacts>,
     /// The same.
     pub addresses: Vec<AddressFacts>,
+    /// What it measures; `None` unless that was asked for.
+    pub meters: Option<Box<Meters>>,
+    /// Its links in numbers; nothing unless that was asked for.
+    pub load: Load,
+}
+
+/// What the links of a shard with the outside have at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Load {
+    /// Deliveries that wait on outgoing links.
+    pub undelivered: u64,
+    /// Deliveries on outgoing links that aren't settled.
+    pub unsettled: u64,
+    /// Deliveries that wait for too long.
+    pub stuck: u64,
+    /// Links whose receiver has given no credit for long.
+    pub blocked_links: u64,
+}
+
+impl Load {
+    /// Counts a link.
+    fn count(&mut self, link: &LinkState) {
+        if !link.is_incoming {
+            self.undelivered += u64::from(link.undelivered);
+            self.unsettled += u64::from(link.unsettled);
+        }
+        self.stuck += link.stuck;
+        self.blocked_links += u64::from(link.without_credit >= BLOCKED_AFTER);
+    }
+
+    /// Adds that of another shard.
+    pub fn add(&mut self, other: Self) {
+        let Self { undelivered, unsettled, stuck, blocked_links } = other;
+        self.undelivered += undelivered;
+        self.unsettled += unsettled;
+        self.stuck += stuck;
+        self.blocked_links += blocked_links;
+    }
 }
 
 /// What a shard counts, and how much it has.
@@ -79,6 +120,8 @@ pub struct Totals {
     pub dropped_presettled: u64,
     /// Deliveries that waited here for more than a second, and those for more than ten.
     pub delayed: [u64; 2],
+    /// Payload that stays here for now, in bytes.
+    pub held_bytes: u64,
     /// Its buffers, by size.
     pub pools: [Option<PoolUsage>; 2],
 }
@@ -110,6 +153,8 @@ pub struct ConnectionFacts {
     pub uptime: Duration,
     /// How long ago a delivery last came or went; `None`: none has.
     pub idle: Option<Duration>,
+    /// Whether its frames are logged, whatever the log's levels are.
+    pub is_traced: bool,
 }
 
 /// A link of such a connection.
@@ -162,6 +207,16 @@ pub struct AddressFacts {
     pub in_process: u32,
     /// What it counts.
     pub counters: AddressCounters,
+}
+
+/// What changes of a link all the time.
+struct LinkState {
+    is_incoming: bool,
+    undelivered: u32,
+    unsettled: u32,
+    stuck: u64,
+    credit: u32,
+    without_credit: Duration,
 }
 
 /// A survey under way.
@@ -232,6 +287,14 @@ impl Core {
                     findings.addresses.extend(self.addresses.at_places(start..end).map(address_facts));
                     self.addresses.places()
                 }
+                Subject::Meters => {
+                    for (_, link) in self.links.at_places(start..end) {
+                        if let Some(state) = self.link_state(link) {
+                            findings.load.count(&state);
+                        }
+                    }
+                    self.links.places()
+                }
             };
             ongoing.place = end;
             if end < places {
@@ -241,6 +304,10 @@ impl Core {
             left -= places.saturating_sub(start).min(left);
             let OngoingSurvey { survey, mut findings, .. } = ongoing;
             findings.totals = self.totals();
+            match survey.subject {
+                Subject::Meters => findings.meters = Some(Box::new(self.measuring.meters.clone())),
+                Subject::Totals | Subject::Connections | Subject::Links | Subject::Addresses => {}
+            }
             // Whoever asked may have stopped waiting.
             let _gone = survey.reply.send(findings);
         }
@@ -255,6 +322,7 @@ impl Core {
             containers: self.counters(Party::Container),
             dropped_presettled: self.counters.iter().map(|counters| counters.dropped_presettled).sum(),
             delayed: self.delayed,
+            held_bytes: self.held_bytes as u64,
             pools: self.pool.usage().map(Some),
         }
     }
@@ -277,6 +345,7 @@ impl Core {
             is_open: slot.engine.is_open(),
             uptime: self.now.since(slot.opened_at),
             idle: has_delivery.then(|| self.now.since(slot.last_delivery)),
+            is_traced: slot.trace,
         })
     }
 
@@ -285,7 +354,30 @@ impl Core {
             return None;
         }
         let slot = self.connections.get(link.connection)?;
-        let state = slot.engine.link(link.link)?;
+        let LinkState { is_incoming, undelivered, unsettled, stuck, credit, without_credit } =
+            self.link_state(link)?;
+        Some(LinkFacts {
+            id: link.id,
+            connection_id: slot.id,
+            name: (&*slot.engine.link(link.link)?.name).into(),
+            is_incoming,
+            address: link.address.and_then(|key| self.addresses.get(key)).map(|address| address.key().into()),
+            capacity: link.capacity,
+            undelivered,
+            unsettled,
+            stuck,
+            credit,
+            without_credit,
+            counters: link.counters,
+        })
+    }
+
+    /// What a link with the outside has at the moment. Copies no name.
+    fn link_state(&self, link: &RouterLink) -> Option<LinkState> {
+        if !link.party.is_outside() {
+            return None;
+        }
+        let state = self.connections.get(link.connection)?.engine.link(link.link)?;
         let (undelivered, unsettled, stuck, without_credit) = match &link.direction {
             Direction::In(ingress) => {
                 (u32::from(ingress.current.is_some()), state.unsettled, 0, Duration::ZERO)
@@ -297,19 +389,13 @@ impl Core {
                 (egress.available(), egress.unsettled, stuck, without_credit)
             }
         };
-        Some(LinkFacts {
-            id: link.id,
-            connection_id: slot.id,
-            name: (&*state.name).into(),
+        Some(LinkState {
             is_incoming: matches!(link.direction, Direction::In(_)),
-            address: link.address.and_then(|key| self.addresses.get(key)).map(|address| address.key().into()),
-            capacity: link.capacity,
             undelivered,
             unsettled,
             stuck,
             credit: state.credit,
             without_credit,
-            counters: link.counters,
         })
     }
 }

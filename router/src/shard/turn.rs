@@ -199,11 +199,15 @@ impl<D: Driver> Shard<D> {
         self.core.now = self.driver.now();
         self.turn = self.turn.wrapping_add(1);
         self.take_deferred();
-        let mut came = false;
-        for _ in 0..COMPLETIONS_PER_TURN_MAX {
+        let mut batch = 0;
+        while batch < COMPLETIONS_PER_TURN_MAX {
             let Some(completion) = self.driver.next_completion() else { break };
             self.take(completion);
-            came = true;
+            batch += 1;
+        }
+        let mut came = batch > 0;
+        if came {
+            self.core.measuring.meters.batches.record(batch as u64, 1);
         }
         self.doing(Doing::HandOffs);
         came |= self.recv_hand_offs();
@@ -222,8 +226,18 @@ impl<D: Driver> Shard<D> {
         self.flush();
         self.end_shortage();
         self.ring_doorbells();
+        self.measure();
         self.core.survey();
         Ok(())
+    }
+
+    /// Measures how long what went straight in this turn took.
+    #[inline]
+    fn measure(&mut self) {
+        let forwarded = self.core.forwarded_in_turn();
+        if forwarded > 0 {
+            self.core.measure_turn(forwarded, self.driver.read_clock());
+        }
     }
 
     /// Publishes what the shard turns to.
@@ -375,6 +389,10 @@ impl<D: Driver> Shard<D> {
                 // Whoever asked may have stopped waiting.
                 let _gone = reply.send(self.core.close_for_management(connection));
             }
+            Message::Trace { connection, is_on, reply } => {
+                // Whoever asked may have stopped waiting.
+                let _gone = reply.send(self.core.set_trace(connection, is_on));
+            }
             Message::AddAutoLink(auto_link) => self.core.add_auto_link(&auto_link),
             Message::RemoveAutoLink(auto_link) => self.core.remove_auto_link(&auto_link),
         }
@@ -516,6 +534,9 @@ impl<D: Driver> Shard<D> {
             slot.progress = now;
             slot.engine.spoke(now);
             let chunks: Chunks = slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect();
+            if slot.is_traced() {
+                slot.trace_sent(&chunks);
+            }
             self.driver.send(connection, chunks);
         }
         let was_read = slot.is_read();

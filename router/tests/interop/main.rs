@@ -11,6 +11,7 @@ mod process;
 mod readme;
 mod router;
 mod scenarios;
+mod websocket;
 mod wire;
 
 macro_rules! pairing {
@@ -47,6 +48,13 @@ pairing!(rhea_to_fe2o3: Rhea, Fe2o3);
 pairing!(fe2o3_to_proton: Fe2o3, Proton);
 pairing!(fe2o3_to_rhea: Fe2o3, Rhea);
 pairing!(fe2o3_to_fe2o3: Fe2o3, Fe2o3);
+
+#[test]
+fn rhea_over_websocket() {
+    if !is_skipped() {
+        websocket::rhea_to_rhea();
+    }
+}
 
 #[test]
 fn management_tools() {

@@ -17,12 +17,14 @@ const PORTS: std::ops::Range<u32> = 20_000..32_000;
 pub struct Router {
     process: Process,
     address: SocketAddr,
+    web: SocketAddr,
     configuration: PathBuf,
 }
 
 impl Router {
     pub fn start(deadline: Deadline) -> Self {
         let address = free_address();
+        let web = free_address();
         let configuration =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("interop-{}.conf", address.port()));
         // What holds on one shard holds on any number: RINGMAIN_TEST_SHARDS says how many, if it isn't one for each CPU.
@@ -31,9 +33,12 @@ impl Router {
         let text = format!(
             "router {{\n    mode: standalone\n    id: interop\n{shards}}}\n\
              listener {{\n    host: {}\n    port: {}\n    role: normal\n    authenticatePeer: no\n    saslMechanisms: ANONYMOUS\n}}\n\
+             listener {{\n    host: {}\n    port: {}\n    http: yes\n}}\n\
              address {{\n    prefix: {UNAVAILABLE}\n    distribution: unavailable\n}}\n",
             address.ip(),
             address.port(),
+            web.ip(),
+            web.port(),
         );
         fs::write(&configuration, text).expect("the folder for temporary files is writable");
         let binary =
@@ -45,11 +50,16 @@ impl Router {
             .unwrap_or_else(|| panic!("the router ended before it was operational"))
             .contains("Operational")
         {}
-        Self { process, address, configuration }
+        Self { process, address, web, configuration }
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it serves HTTP and AMQP over WebSocket.
+    pub fn web(&self) -> SocketAddr {
+        self.web
     }
 
     /// SIGTERM, and the status 0 that must follow.

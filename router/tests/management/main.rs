@@ -13,3 +13,4 @@ mod manager;
 mod numbers;
 mod operations;
 mod replay;
+mod trace;

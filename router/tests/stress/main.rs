@@ -50,6 +50,7 @@ fn listener() -> ListenerSettings {
         max_message_size: 0,
         strip_in: true,
         strip_out: true,
+        trace: false,
         open_properties: Vec::new(),
     }
 }

@@ -18,6 +18,7 @@ use crate::control::config::Config;
 use crate::control::config::schema::{Category, ENTITY_TYPES, EntityType, Operation};
 use crate::control::endpoints::Endpoints;
 use crate::control::registry::Reconfigure;
+use crate::control::service_manager;
 use crate::io::uring::UringDriver;
 use crate::log;
 use crate::log::{Level, Module};
@@ -74,10 +75,15 @@ impl Agent {
         &self.shards
     }
 
-    /// Reads the configuration again and follows what has changed in it.
+    /// Opens the log's files again, for whoever has moved them away, reads the configuration again and follows what
+    /// has changed in it.
     pub(super) async fn reload(&mut self) {
+        service_manager::reloading();
         let Self { follower, configuration, addresses, logs, .. } = self;
-        follower.reload(Followers { configuration, addresses, logs }).await;
+        // First, so that all that follows is in the new files; and whatever the configuration has.
+        logs.reopen();
+        let reloaded = follower.reload(Followers { configuration, addresses, logs }).await;
+        service_manager::reloaded(reloaded);
     }
 
     /// Answers a message; `None` if nobody waits for an answer.
@@ -129,7 +135,7 @@ impl Agent {
             "GET-SCHEMA" => ok(schema::get_schema()),
             "GET-JSON-SCHEMA" => {
                 let indent = request.indent.and_then(|indent| usize::try_from(indent).ok());
-                ok(schema::get_json_schema(indent).into())
+                ok(Field::Text(schema::get_json_schema(indent)))
             }
             "GET-LOG" => ok(log_lines(request)),
             _ => Err(unknown_operation(request, operation)),
@@ -408,7 +414,7 @@ impl Agent {
         }
     }
 
-    /// UPDATE of a connection: with adminStatus `deleted` it is closed.
+    /// UPDATE of a connection: with adminStatus `deleted` it is closed, with enableProtocolTrace its frames are logged.
     async fn update_connection(
         &mut self,
         request: &Request<'_>,
@@ -421,19 +427,29 @@ impl Agent {
             .and_then(|identity| gathered.connections.iter().find(|facts| facts.id.to_string() == identity));
         let Some(facts) = found else { return Err(Refusal::bare(Status::BadRequest)) };
         let mut deletes = false;
+        let mut trace = None;
         for (name, value) in attributes {
             match (*name, value.as_str(), value.as_bool()) {
                 ("adminStatus", Some("deleted"), _) => deletes = true,
-                ("adminStatus", Some("enabled"), _) | ("enableProtocolTrace", _, Some(false)) => {}
-                ("enableProtocolTrace", _, Some(true)) => {
-                    let text = "A trace of single connections isn't available in this version of the router";
-                    return Err(Refusal::new(Status::NotImplemented, text));
+                ("adminStatus", Some("enabled"), _) => {}
+                ("enableProtocolTrace", text, flag) => {
+                    // The tools send texts.
+                    let flag = flag.or_else(|| text.and_then(truth));
+                    trace = Some(flag.ok_or_else(|| Refusal::bare(Status::BadRequest))?);
                 }
                 ("identity" | "name" | "type", _, _) => {}
                 _ => return Err(Refusal::bare(Status::BadRequest)),
             }
         }
-        let mut body = observed::attributes(facts, named.dialect);
+        let mut facts = facts.clone();
+        if let Some(is_on) = trace {
+            let traced = self.shards.trace(facts.shard, facts.key, is_on).await;
+            if !traced.map_err(|why| Refusal::new(Status::InternalError, why))? {
+                return Err(Refusal::bare(Status::NotFound));
+            }
+            facts.is_traced = is_on;
+        }
+        let mut body = observed::attributes(&facts, named.dialect);
         if deletes {
             let closed = self.shards.close(facts.shard, facts.key).await;
             let closed = closed.map_err(|why| Refusal::new(Status::InternalError, why))?;
@@ -508,6 +524,15 @@ fn pick<'e>(
             Err(Refusal::bad(format!("Conflicting name={name} identity={identity}")))
         }
         (Some(_), Some(_)) | (None, _) | (_, None) => Ok(None),
+    }
+}
+
+/// What a text says that stands for a boolean.
+fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
     }
 }
 

@@ -37,7 +37,7 @@ mod query;
 mod reply;
 mod request;
 mod schema;
-mod shards;
+pub(super) mod shards;
 
 use crate::io::uring::UringSocket;
 use crate::log;

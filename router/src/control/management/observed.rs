@@ -215,7 +215,7 @@ impl Observed for ConnectionFacts {
         both("operStatus", |facts, _| Field::text(if facts.is_open { "up" } else { "closing" })),
         both("uptimeSeconds", |facts, _| seconds(facts.uptime)),
         both("lastDlvSeconds", |facts, _| facts.idle.map_or(Field::Null, seconds)),
-        both("enableProtocolTrace", |_, _| Field::Bool(false)),
+        both("enableProtocolTrace", |facts, _| Field::Bool(facts.is_traced)),
         skupper("meshId", |_, _| Field::Null),
         skupper("tlsOrdinal", |_, _| Field::Null),
         skupper("groupCorrelationId", |_, _| Field::Null),

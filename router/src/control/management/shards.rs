@@ -4,7 +4,10 @@ use crate::base::id::{ConnectionKey, ShardId};
 use crate::io::uring::{UringDriver, UringSocket};
 use crate::routing::AddressCounters;
 use crate::shard::mailbox::{Mailbox, Message};
-use crate::shard::survey::{AddressFacts, ConnectionFacts, Findings, LinkFacts, Subject, Survey, Totals};
+use crate::shard::meters::Meters;
+use crate::shard::survey::{
+    AddressFacts, ConnectionFacts, Findings, LinkFacts, Load, Subject, Survey, Totals,
+};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -24,20 +27,24 @@ pub(super) const AT_ONCE: usize = 512;
 
 /// What all shards together say, in the order in which it is shown.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(in crate::control) struct Gathered {
     /// Of each shard.
-    pub(super) totals: Vec<Totals>,
+    pub(in crate::control) totals: Vec<Totals>,
     /// By number.
     pub(super) connections: Vec<ConnectionFacts>,
     /// By number.
     pub(super) links: Vec<LinkFacts>,
     /// By key, each once.
-    pub(super) addresses: Vec<AddressFacts>,
+    pub(in crate::control) addresses: Vec<AddressFacts>,
+    /// Of each shard, if that was asked for.
+    pub(in crate::control) meters: Vec<Meters>,
+    /// Of each shard; nothing unless that was asked for.
+    pub(in crate::control) loads: Vec<Load>,
 }
 
 impl Gathered {
     /// A number of all shards together.
-    pub(super) fn sum(&self, number: impl Fn(&Totals) -> u64) -> u64 {
+    pub(in crate::control) fn sum(&self, number: impl Fn(&Totals) -> u64) -> u64 {
         self.totals.iter().map(number).sum()
     }
 }
@@ -86,7 +93,7 @@ impl Shards {
         let gathered = Rc::new(gather(all).await);
         let at = Instant::now();
         match subject {
-            Subject::Totals => {}
+            Subject::Totals | Subject::Meters => {}
             Subject::Connections | Subject::Links | Subject::Addresses => {
                 self.pages = Some((subject, at, gathered.clone()));
             }
@@ -109,6 +116,23 @@ impl Shards {
         self.send(shard, Message::Close { connection, reply }).await?;
         let closed = tokio::time::timeout(PATIENCE, answer).await.ok().and_then(Result::ok);
         closed.ok_or_else(|| no_answer(shard))
+    }
+
+    /// Logs the frames of a client's connection, or does so no more. Tells whether it was there.
+    ///
+    /// # Errors
+    /// The shard doesn't answer: a sentence for whoever asked.
+    pub(super) async fn trace(
+        &self,
+        shard: ShardId,
+        connection: ConnectionKey,
+        is_on: bool,
+    ) -> Result<bool, String> {
+        let shard = usize::from(shard.0);
+        let (reply, answer) = oneshot::channel();
+        self.send(shard, Message::Trace { connection, is_on, reply }).await?;
+        let found = tokio::time::timeout(PATIENCE, answer).await.ok().and_then(Result::ok);
+        found.ok_or_else(|| no_answer(shard))
     }
 
     /// Gives the shard's end of the agent's connection to the first shard.
@@ -139,11 +163,13 @@ fn no_answer(shard: usize) -> String {
 }
 
 /// Puts together what the shards say: an address that several use is one address.
-async fn gather(all: Vec<Findings>) -> Gathered {
+pub(in crate::control) async fn gather(all: Vec<Findings>) -> Gathered {
     let mut gathered = Gathered::default();
     let mut addresses: BTreeMap<Box<str>, AddressFacts> = BTreeMap::new();
     for findings in all {
         gathered.totals.push(findings.totals);
+        gathered.meters.extend(findings.meters.map(|meters| *meters));
+        gathered.loads.push(findings.load);
         gathered.connections.extend(findings.connections);
         gathered.links.extend(findings.links);
         for (number, facts) in (1..).zip(findings.addresses) {

@@ -269,6 +269,10 @@ impl Driver for UringDriver {
         self.now
     }
 
+    fn read_clock(&self) -> Instant {
+        clock::monotonic()
+    }
+
     fn listen(&mut self, listener: ListenerId, socket: TcpListener) -> io::Result<()> {
         let place = self.listeners.iter().position(Option::is_none).unwrap_or(self.listeners.len());
         let index = u32::try_from(place).ok().filter(|&index| index <= INDEX_MAX);

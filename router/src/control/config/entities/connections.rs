@@ -81,6 +81,14 @@ const IDLE_TIMEOUT: Attribute = Attribute::new(
 .default("16")
 .unit("seconds");
 
+const ENABLE_PROTOCOL_TRACE: Attribute = Attribute::new(
+    "enableProtocolTrace",
+    Boolean,
+    "Log the frames of its connections, in module PROTOCOL, whatever that module's levels are.",
+)
+.default("no")
+.our_own();
+
 const STRIP_ANNOTATIONS: Attribute = Attribute::new(
     "stripAnnotations",
     Enumeration(&["in", "out", "both", "no"]),
@@ -169,9 +177,9 @@ pub(super) const LISTENER: &[Attribute] = &[
     Attribute::new("failoverUrls", String, "Addresses of other routers, to be told to clients, with commas between them.")
         .formerly("failoverList")
         .needs(Feature::FailoverUrls),
-    Attribute::new("healthz", Boolean, "On an http listener: serve /healthz.").default("yes").inert(),
-    Attribute::new("metrics", Boolean, "On an http listener: serve /metrics.").default("yes").inert(),
-    Attribute::new("websockets", Boolean, "On an http listener: serve AMQP over WebSocket.").default("yes").inert(),
+    Attribute::new("healthz", Boolean, "On an http listener: serve /healthz and /readyz.").default("yes"),
+    Attribute::new("metrics", Boolean, "On an http listener: serve /metrics.").default("yes"),
+    Attribute::new("websockets", Boolean, "On an http listener: serve AMQP over WebSocket.").default("yes"),
     Attribute::new("http", Boolean, "Serve HTTP (and AMQP over WebSocket) rather than AMQP.").default("no").needs(Feature::Http),
     Attribute::new("httpRootDir", Path, "The directory of the files that an http listener serves; implies http.")
         .formerly("httpRoot")
@@ -180,6 +188,7 @@ pub(super) const LISTENER: &[Attribute] = &[
     Attribute::new("policyVhost", String, "The vhost section whose policy applies, whatever host a client asks for.")
         .needs(Feature::Policy),
     OPEN_PROPERTIES,
+    ENABLE_PROTOCOL_TRACE,
     Attribute::new(
         "shard",
         Integer { min: 0, max: 1023 },
@@ -244,6 +253,7 @@ pub(super) const CONNECTOR: &[Attribute] = &[
     Attribute::new("policyVhost", String, "The vhost section whose group $connector limits what the peer may do.")
         .needs(Feature::Policy),
     OPEN_PROPERTIES,
+    ENABLE_PROTOCOL_TRACE,
     Attribute::new("socketAddressFamily", Enumeration(FAMILIES), "Another name of protocolFamily.").of_skupper(),
     Attribute::new("proxyProfile", String, "The name of the proxyProfile section to connect through.")
         .of_skupper()

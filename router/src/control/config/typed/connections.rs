@@ -176,6 +176,8 @@ pub struct ListenerConfig {
     pub message_logging_components: Vec<String>,
     /// `openProperties`, in the order of the file.
     pub open_properties: Vec<Member>,
+    /// `enableProtocolTrace`: log the frames of its connections.
+    pub is_traced: bool,
 }
 
 /// A connection that the router opens (section `connector`).
@@ -224,6 +226,8 @@ pub struct ConnectorConfig {
     pub policy_vhost: Option<String>,
     /// `openProperties`, in the order of the file.
     pub open_properties: Vec<Member>,
+    /// `enableProtocolTrace`: log the frames of its connections.
+    pub is_traced: bool,
 }
 
 impl ListenerConfig {
@@ -322,6 +326,7 @@ pub(super) fn listener_config(record: &Record, mode: RouterMode, findings: &mut 
         policy_vhost: record.owned("policyVhost"),
         message_logging_components: message_logging_components(record, findings),
         open_properties: open_properties(record, role, findings),
+        is_traced: record.boolean("enableProtocolTrace"),
     }
 }
 
@@ -369,6 +374,7 @@ pub(super) fn connector_config(
         message_logging_components: message_logging_components(record, findings),
         policy_vhost: record.owned("policyVhost"),
         open_properties: open_properties(record, role, findings),
+        is_traced: record.boolean("enableProtocolTrace"),
     }
 }
 

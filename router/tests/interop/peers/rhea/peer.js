@@ -92,6 +92,11 @@ class Peer {
             username: 'anonymous',
             reconnect: false,
         };
+        // Over WebSocket (ws://HOST:PORT) rhea goes through the client of the package ws.
+        if (url.protocol === 'ws:') {
+            const connect = container.websocket_connect(require('ws'));
+            settings.connection_details = connect(this.options.url, this.options.protocol);
+        }
         if (this.options.maxFrameSize) settings.max_frame_size = this.options.maxFrameSize;
         // rhea's window is what is free in its buffer of incoming deliveries.
         if (this.options.incomingWindow) settings.session_buffer_size = { incoming: this.options.incomingWindow };
@@ -372,6 +377,7 @@ function main() {
         allowPositionals: true,
         options: {
             url: { type: 'string' },
+            protocol: { type: 'string', default: 'amqp' },
             address: { type: 'string' },
             count: { type: 'string', default: '1' },
             size: { type: 'string', default: '100' },
@@ -390,6 +396,7 @@ function main() {
     const number = (text) => (text === undefined ? undefined : Number(text));
     const options = {
         url: values.url,
+        protocol: values.protocol.split(','),
         address: values.address,
         count: number(values.count),
         size: number(values.size),

@@ -8,9 +8,9 @@ dispatch_names=(qdrouterd qdstat qdmanage)
 # stage_share BINARY DIR ZSH: documents, examples, manual pages and completions, as they lie below PREFIX/share; ZSH is
 # where zsh looks for functions there.
 stage_share() {
-    local binary=$1 share=$2 zsh=$2/zsh/$3 doc=$2/doc/ringmain name page
+    local binary=$1 share=$2 zsh=$2/zsh/$3 doc=$2/doc/ringmain name
     mkdir -p "$doc/examples" "$share/man"
-    cp README.md CHANGELOG.md docs/deploy.md docs/configuration.md docs/decisions.md docs/tuning.md "$doc"
+    cp README.md CHANGELOG.md docs/deploy.md docs/configuration.md docs/decisions.md docs/tools.md docs/tuning.md "$doc"
     cp deploy/ringmain.conf deploy/production.conf "$doc/examples"
     cp deploy/sysctl.d/60-ringmain.conf "$doc/examples/sysctl.conf"
     cp deploy/limits.d/60-ringmain.conf "$doc/examples/limits.conf"

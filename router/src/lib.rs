@@ -12,3 +12,4 @@ pub mod mem;
 pub mod rcu;
 pub mod routing;
 pub mod shard;
+pub mod tools;

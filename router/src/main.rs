@@ -11,6 +11,7 @@ use ringmain::control::daemon;
 use ringmain::control::router;
 use ringmain::log;
 use ringmain::log::{Level, Module};
+use ringmain::tools::{self, Called, ManOptions, Problem, ProgramName};
 
 /// How long the end of the process waits for whoever reads the log.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
@@ -29,7 +30,12 @@ fn main() -> ExitCode {
             eprint!("{text}");
             return ExitCode::FAILURE;
         }
+        Err(Exit::ToolUsage(text)) => {
+            eprint!("{text}");
+            return ExitCode::from(2);
+        }
     };
+    let called = cli.called;
     let result = match &cli.command {
         None => run_router(&cli.router),
         Some(Command::Send(options)) => Ok(client::send(options).into()),
@@ -42,6 +48,14 @@ fn main() -> ExitCode {
                 ExitCode::SUCCESS
             })
         }
+        Some(Command::Stat(options)) => Ok(ended(tools::stat(options, called), called, "qdstat")),
+        Some(Command::Manage(options)) => Ok(ended(tools::manage(options, called), called, "qdmanage")),
+        Some(Command::Top(options)) => Ok(ended(tools::top(options), called, "top")),
+        Some(Command::Completions(options)) => {
+            let definition = Cli::definition(options.program);
+            Ok(ended(tools::completions(definition, options.shell), called, "completions"))
+        }
+        Some(Command::Man(options)) => Ok(ended(manual_pages(options), called, "man")),
     };
     // If nobody reads it, the rest of the log is lost: there is nowhere to say so.
     let _all_written = log::flush(LOG_PATIENCE);
@@ -52,6 +66,26 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// How the process ends after a tool.
+fn ended(result: Result<(), Problem>, called: Called, tool: &str) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => problem.report(called, tool),
+    }
+}
+
+/// Writes the manual pages of the program by all of its names.
+///
+/// # Errors
+/// They can't be written.
+fn manual_pages(options: &ManOptions) -> Result<(), Problem> {
+    let programs =
+        [ProgramName::Ringmain, ProgramName::Qdrouterd, ProgramName::Qdstat, ProgramName::Qdmanage];
+    let written = tools::manual_pages(programs.map(Cli::definition).into(), &options.folder)?;
+    println!("{}: {} pages written ({})", options.folder.display(), written.len(), written.join(", "));
+    Ok(())
 }
 
 /// Runs the router until it is told to stop; in the background, until it is up.

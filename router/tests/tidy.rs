@@ -25,8 +25,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("shard", &["base", "mem", "rcu", "log", "engine", "routing", "io", "shard"]),
     ("control", &["base", "rcu", "log", "engine", "routing", "io", "shard", "control"]),
     ("client", &["base", "log", "engine", "client", "cli"]),
-    ("cli", &["base", "log", "client", "cli"]),
-    ("main", &["base", "log", "client", "control", "cli"]),
+    // Of `control` the tools know the schema and the reader of the configuration.
+    ("tools", &["base", "client", "control", "tools", "cli"]),
+    ("cli", &["base", "log", "client", "tools", "cli"]),
+    ("main", &["base", "log", "client", "control", "tools", "cli"]),
 ];
 
 /// Folders that know the protocol's types. The others move bytes or hold them.

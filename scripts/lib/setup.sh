@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What scripts/run and scripts/test share: finding out what is missing, and installing it. Sourced, never run.
+# What scripts/run, scripts/test, scripts/install and scripts/package share: finding out what is missing, and installing it.
+# Sourced, never run.
 #
 # Everything is looked for first. Where all is there, nothing is installed, no list of packages is fetched and no right to do
 # so is asked for.
@@ -141,6 +142,10 @@ setup_tests() {
     # The newest one that our rust-version builds.
     setup_tool nextest 0.9.114 "runs the tests"
     setup_tool fuzz 0.13.2 "runs the fuzzers"
+    # Elsewhere the test of the package says that it is skipped.
+    if have dpkg-deb && have apt-get; then
+        setup_package
+    fi
     setup_proton
     setup_rhea
 }
@@ -156,6 +161,15 @@ setup_tool() {
         say "building cargo-$subcommand $version ($reason): a few minutes, once"
         cargo install --locked --quiet --debug --root "$tools" "cargo-$subcommand@$version"
     fi
+}
+
+# What makes a Debian package.
+setup_package() {
+    if ! have dpkg-shlibdeps; then
+        want "finds the libraries that the package depends on" dpkg-dev
+        install_packages
+    fi
+    setup_tool deb 3.8.0 "makes the Debian package"
 }
 
 # Qpid Proton for Python in .venv, as requirements.txt says; again whenever that changes.

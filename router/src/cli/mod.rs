@@ -8,9 +8,16 @@ use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Su
 
 use crate::client::{ReceiveOptions, SendOptions};
 use crate::log;
+use crate::tools::{
+    Called, CompletionsOptions, ManOptions, ManageOptions, ProgramName, StatOptions, TopOptions,
+};
 
 /// The names of other programs by which this one is called as they are.
 const ROUTER_NAMES: [&str; 2] = ["qdrouterd", "skrouterd"];
+
+/// The same of those that ask a router, and whose tools they are.
+const STAT_NAMES: [(&str, Called); 2] = [("qdstat", Called::Dispatch), ("skstat", Called::Skupper)];
+const MANAGE_NAMES: [(&str, Called); 2] = [("qdmanage", Called::Dispatch), ("skmanage", Called::Skupper)];
 
 /// What the process was asked to do.
 #[derive(Parser, Clone, Debug)]
@@ -37,10 +44,14 @@ pub struct Cli {
     /// What to do instead of running the router.
     #[command(subcommand)]
     pub command: Option<Command>,
+
+    /// Which of its names the program was called by, where it is one of the tools.
+    #[arg(skip)]
+    pub called: Called,
 }
 
 /// How to run the router: the arguments of `qdrouterd`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct RouterOptions {
     /// The configuration, in the format of qdrouterd.conf (or *.json)
     #[arg(short, long, value_name = "FILE")]
@@ -111,6 +122,42 @@ struct RouterCli {
     version: (),
 }
 
+/// The command line of `qdstat`.
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "qdstat",
+    version,
+    about = "Show what a router says of itself (this is ringmain; 'ringmain stat' is the same)",
+    disable_version_flag = true,
+    infer_long_args = true
+)]
+struct StatCli {
+    #[command(flatten)]
+    options: StatOptions,
+
+    /// Print the version
+    #[arg(long, action = ArgAction::Version)]
+    version: (),
+}
+
+/// The command line of `qdmanage`.
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "qdmanage",
+    version,
+    about = "Change and query a router while it runs (this is ringmain; 'ringmain manage' is the same)",
+    disable_version_flag = true,
+    infer_long_args = true
+)]
+struct ManageCli {
+    #[command(flatten)]
+    options: ManageOptions,
+
+    /// Print the version
+    #[arg(long, action = ArgAction::Version)]
+    version: (),
+}
+
 const EXAMPLES: &str = "\
 Examples:
   ringmain                                  run the router on 127.0.0.1:5672
@@ -119,9 +166,12 @@ Examples:
   ringmain describe listener                say what a section of the file may have
   ringmain receive amqp://127.0.0.1/hello   print what arrives at an address
   ringmain send amqp://127.0.0.1/hello      send a message to it
+  ringmain stat -a                          show the addresses of a running router
+  ringmain top                              watch it
+  ringmain manage --save now.conf           save the configuration that it runs with
 
-The configuration file is described in docs/configuration.md and by 'ringmain describe'. Called by the name
-qdrouterd (a link), the program takes that program's arguments and no commands.
+The configuration file is described in docs/configuration.md and by 'ringmain describe'. Called by the names
+qdrouterd, qdstat or qdmanage (links), the program takes those programs' arguments and no commands.
 
 Exit status: 0 after SIGTERM or SIGINT, 1 if the configuration or the usage is wrong or the router can't start.
 'ringmain send --help' and 'ringmain receive --help' have theirs.";
@@ -139,6 +189,16 @@ pub enum Command {
     Describe(DescribeOptions),
     /// Tell a running router to read its configuration file again
     Reload(ReloadOptions),
+    /// Show what a running router says of itself: connections, links, addresses and more
+    Stat(Box<StatOptions>),
+    /// Query and change a running router, or save its configuration
+    Manage(Box<ManageOptions>),
+    /// Watch a running router: rates, addresses, links, connections
+    Top(Box<TopOptions>),
+    /// Print completions for a shell
+    Completions(CompletionsOptions),
+    /// Write the manual pages
+    Man(ManOptions),
 }
 
 /// Which file to check.
@@ -187,11 +247,13 @@ pub enum Exit {
     Answer(String),
     /// The arguments are wrong: print this on standard error, status 1.
     Usage(String),
+    /// The same for a tool that ends with status 2 then.
+    ToolUsage(String),
 }
 
 impl Cli {
-    /// Reads the arguments, the first of which is the program's name: called `qdrouterd`, it takes that
-    /// program's arguments.
+    /// Reads the arguments, the first of which is the program's name: called `qdrouterd`, `qdstat` or
+    /// `qdmanage`, it takes that program's arguments.
     ///
     /// # Errors
     /// [`Exit`]: what to print, and how to end.
@@ -201,22 +263,71 @@ impl Cli {
     {
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         let called = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str());
-        match ROUTER_NAMES.into_iter().find(|name| called == Some(name)) {
-            Some(name) => Self::parse_as_router(name, arguments),
-            None => Self::try_parse_from(arguments).map_err(|error| exit("ringmain", &error)),
+        if let Some(name) = ROUTER_NAMES.into_iter().find(|name| called == Some(name)) {
+            return Self::parse_as_router(name, arguments);
+        }
+        let find =
+            |names: [(&'static str, Called); 2]| names.into_iter().find(|(name, _)| called == Some(name));
+        if let Some((name, called)) = find(STAT_NAMES) {
+            return parse_as_tool(
+                name,
+                arguments,
+                |cli: StatCli| Command::Stat(Box::new(cli.options)),
+                called,
+            );
+        }
+        if let Some((name, called)) = find(MANAGE_NAMES) {
+            let command = |cli: ManageCli| Command::Manage(Box::new(cli.options));
+            return parse_as_tool(name, arguments, command, called);
+        }
+        Self::try_parse_from(arguments).map_err(|error| exit("ringmain", &error))
+    }
+
+    /// The definition of the command line by which a program of this name is called: for completions and manual
+    /// pages.
+    #[must_use]
+    pub fn definition(program: ProgramName) -> clap::Command {
+        match program {
+            ProgramName::Ringmain => Self::command(),
+            ProgramName::Qdrouterd => RouterCli::command(),
+            ProgramName::Qdstat => StatCli::command(),
+            ProgramName::Qdmanage => ManageCli::command(),
         }
     }
 
     fn parse_as_router(name: &'static str, arguments: Vec<OsString>) -> Result<Self, Exit> {
         let matches = RouterCli::command().name(name).try_get_matches_from(arguments);
         match matches.and_then(|matches| RouterCli::from_arg_matches(&matches)) {
-            Ok(cli) => Ok(Self { router: cli.router, version: (), command: None }),
+            Ok(cli) => Ok(Self { router: cli.router, version: (), command: None, called: Called::default() }),
             // Scripts read the bare number.
             Err(error) if error.kind() == ErrorKind::DisplayVersion => {
                 Err(Exit::Answer(format!("{}\n", env!("CARGO_PKG_VERSION"))))
             }
             Err(error) => Err(exit(name, &error)),
         }
+    }
+}
+
+/// Reads the arguments of a tool that is called by a name of its own.
+fn parse_as_tool<T: Parser>(
+    name: &'static str,
+    arguments: Vec<OsString>,
+    command: impl FnOnce(T) -> Command,
+    called: Called,
+) -> Result<Cli, Exit> {
+    let matches = T::command().name(name).try_get_matches_from(arguments);
+    match matches.and_then(|matches| T::from_arg_matches(&matches)) {
+        Ok(tool) => {
+            Ok(Cli { router: RouterOptions::default(), version: (), command: Some(command(tool)), called })
+        }
+        // Scripts read the bare number.
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
+            Err(Exit::Answer(format!("{}\n", env!("CARGO_PKG_VERSION"))))
+        }
+        Err(error) => Err(match exit(name, &error) {
+            Exit::Usage(text) => Exit::ToolUsage(text),
+            other => other,
+        }),
     }
 }
 
@@ -232,7 +343,7 @@ fn exit(name: &str, error: &clap::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cli, Command, Exit, LogFormat};
+    use super::{Called, Cli, Command, Exit, LogFormat, ProgramName};
     use crate::client::{OutcomeChoice, Print};
 
     fn parse(line: &str) -> Result<Cli, Exit> {
@@ -255,8 +366,10 @@ mod tests {
 
     #[test]
     fn clap_finds_no_fault_with_the_definition() {
-        use clap::CommandFactory as _;
-        Cli::command().debug_assert();
+        use clap::ValueEnum as _;
+        for program in ProgramName::value_variants() {
+            Cli::definition(*program).debug_assert();
+        }
     }
 
     #[test]
@@ -288,6 +401,59 @@ mod tests {
         {
             let text = usage(line);
             assert!(text.starts_with("qdrouterd: ") && text.contains("Usage: qdrouterd"), "{line}: {text}");
+        }
+    }
+
+    /// The argument forms of `qdstat` and `qdmanage` in peer-features §5.
+    #[test]
+    fn called_as_a_tool_it_takes_the_arguments_of_the_tool() {
+        for (line, name) in [
+            ("/usr/bin/qdstat -c -b 127.0.0.1:10000 -t 7.5 --limit 5 --csv", Called::Dispatch),
+            ("skstat --connections --bus=amqp://127.0.0.1:10000 -v -d EDGE", Called::Skupper),
+            ("qdstat -c -b127.0.0.1:10000 -r R1 --sasl-mechanisms=ANONYMOUS --vers", Called::Dispatch),
+        ] {
+            match parse(line) {
+                Ok(Cli { command: Some(Command::Stat(options)), called, .. }) => {
+                    assert!(options.show.connections, "{line}");
+                    assert_eq!((options.connection.bus.port, called), (10000, name), "{line}");
+                }
+                other => assert_eq!(answer(line), format!("{}\n", env!("CARGO_PKG_VERSION")), "{other:?}"),
+            }
+        }
+        let line = "qdmanage -b h:1 QUERY --type=router.link --indent -1 name linkDir";
+        let cli = parse(line).unwrap();
+        let Some(Command::Manage(options)) = cli.command else { panic!() };
+        assert_eq!(options.operation.as_deref(), Some("QUERY"));
+        assert_eq!((options.arguments.len(), options.indent), (2, -1));
+        for line in ["qdstat -x", "qdstat -c -l", "qdstat extra", "qdstat -r A --all-routers", "qdmanage"] {
+            let Err(Exit::ToolUsage(text)) = parse(line) else { panic!("{line}") };
+            assert!(text.contains("Usage: qd"), "{line}: {text}");
+        }
+        assert!(answer("qdstat --help").contains("--autolinks"));
+    }
+
+    #[test]
+    fn tools_under_their_own_names() {
+        let Some(Command::Stat(stat)) = parse("ringmain stat -a --watch").unwrap().command else { panic!() };
+        assert_eq!((stat.show.address, stat.watch), (true, Some(2.0)));
+        let Some(Command::Stat(stat)) = parse("ringmain stat --watch 0.5 -l").unwrap().command else {
+            panic!()
+        };
+        assert_eq!((stat.show.links, stat.watch), (true, Some(0.5)));
+        let Some(Command::Manage(manage)) = parse("ringmain manage --save a").unwrap().command else {
+            panic!()
+        };
+        assert_eq!(manage.save.as_deref(), Some(std::path::Path::new("a")));
+        assert!(parse("ringmain top -i 0.5 -b h").is_ok());
+        for line in [
+            "ringmain manage",
+            "ringmain manage query --save a",
+            "ringmain stat --watch 0",
+            "ringmain stat --json --csv",
+            "ringmain completions",
+            "ringmain completions cmd",
+        ] {
+            assert!(usage(line).contains("--help"), "{line}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! `ringmain send` and `ringmain receive`: small clients on the router's own codec and engine.
+//! Small clients on the router's own codec and engine: `ringmain send`, `ringmain receive`, and the requests
+//! to a router's management node that `ringmain stat`, `manage` and `top` make.
 //!
 //! ```text
 //! options -> send/receive (what is wanted) -> endpoint (the way to a link) -> wire (socket and engine)
@@ -10,6 +11,8 @@
 mod endpoint;
 mod failure;
 mod interrupt;
+mod json;
+pub mod management;
 mod message;
 mod options;
 mod receive;
@@ -26,7 +29,7 @@ pub use failure::Status;
 pub use options::{OutcomeChoice, Print, Property, ReceiveOptions, SendOptions, Timeout};
 pub use receive::receive;
 pub use send::send;
-pub use url::Target;
+pub use url::{Bus, Target};
 
 use failure::Failure;
 use summary::Summary;

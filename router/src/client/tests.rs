@@ -231,7 +231,17 @@ fn command(line: &str) -> Status {
     match Cli::parse_arguments(line.split(' ')).unwrap().command {
         Some(Command::Send(options)) => send(&options),
         Some(Command::Receive(options)) => receive(&options),
-        None | Some(Command::Check(_) | Command::Describe(_) | Command::Reload(_)) => panic!("no client"),
+        None
+        | Some(
+            Command::Check(_)
+            | Command::Describe(_)
+            | Command::Reload(_)
+            | Command::Stat(_)
+            | Command::Manage(_)
+            | Command::Top(_)
+            | Command::Completions(_)
+            | Command::Man(_),
+        ) => panic!("no client"),
     }
 }
 

@@ -69,6 +69,53 @@ impl FromStr for Target {
     }
 }
 
+/// A router to connect to: a [`Target`] without an address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bus {
+    /// A host name or a literal address; IPv6 without brackets.
+    pub host: String,
+    /// From 1.
+    pub port: u16,
+}
+
+impl Bus {
+    /// The target of this router with this address.
+    pub(super) fn target(&self, address: &str) -> Target {
+        Target { host: self.host.clone(), port: self.port, address: address.to_owned() }
+    }
+}
+
+impl fmt::Display for Bus {
+    /// `HOST:PORT`, with an IPv6 literal in brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.target("").fmt(f)
+    }
+}
+
+impl FromStr for Bus {
+    type Err = String;
+
+    /// Reads `host`, `host:port` or `amqp://host[:port][/]`. The path `$management`, which some scripts have, is
+    /// allowed.
+    ///
+    /// # Errors
+    /// What is wrong or not available yet, and how it should look.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let url = if text.contains("://") { text.to_owned() } else { format!("amqp://{text}") };
+        let after_scheme = url.split_once("://").map_or("", |(_, rest)| rest);
+        let path = after_scheme.split_once('/').map_or("", |(_, path)| path);
+        if !["", "$management"].contains(&path) {
+            return Err(format!(
+                "leave out '/{path}': the URL names a router to connect to; --router names another one"
+            ));
+        }
+        let separator = if after_scheme.contains('/') { "" } else { "/" };
+        let path = if path.is_empty() { "$management" } else { "" };
+        let target: Target = format!("{url}{separator}{path}").parse()?;
+        Ok(Self { host: target.host, port: target.port })
+    }
+}
+
 /// Splits `host`, `host:port`, `[ipv6]` or `[ipv6]:port`.
 fn split_port(authority: &str) -> Result<(&str, u16), String> {
     let (host, port) = match authority.strip_prefix('[') {
@@ -123,7 +170,7 @@ fn percent_decode(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Target;
+    use super::{Bus, Target};
 
     fn target(text: &str) -> (String, u16, String) {
         let target: Target = text.parse().unwrap();
@@ -143,6 +190,21 @@ mod tests {
         assert_eq!(target("amqp://h/a%20b%2Fc%C3%A4"), ("h".into(), 5672, "a b/cä".into()));
         assert_eq!(target("amqp://h//rooted"), ("h".into(), 5672, "/rooted".into()));
         assert_eq!("amqp://[::1]:1/q".parse::<Target>().unwrap().to_string(), "[::1]:1");
+    }
+
+    #[test]
+    fn a_router_to_connect_to() {
+        let bus = |text: &str| text.parse::<Bus>().map(|bus| bus.to_string());
+        assert_eq!(bus("127.0.0.1").unwrap(), "127.0.0.1:5672");
+        assert_eq!(bus("0.0.0.0:amqp").unwrap(), "0.0.0.0:5672");
+        assert_eq!(bus("host.example:10000").unwrap(), "host.example:10000");
+        assert_eq!(bus("amqp://host.example:10000").unwrap(), "host.example:10000");
+        assert_eq!(bus("amqp://host.example/").unwrap(), "host.example:5672");
+        assert_eq!(bus("amqp://host.example/$management").unwrap(), "host.example:5672");
+        assert_eq!(bus("[::1]:7").unwrap(), "[::1]:7");
+        assert!(bus("amqp://h/queue").unwrap_err().contains("leave out '/queue'"));
+        assert!(bus("amqps://h").unwrap_err().contains("TLS isn't available yet"));
+        assert!(bus("").unwrap_err().contains("host is missing"));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(super) struct Wire {
     sending: Vec<u8>,
     sent: usize,
     is_eof: bool,
+    /// Signals that came so far.
+    signals: usize,
     started: std::time::Instant,
 }
 
@@ -95,6 +97,7 @@ impl Wire {
             sending: Vec::new(),
             sent: 0,
             is_eof: false,
+            signals: 0,
             started: std::time::Instant::now(),
         })
     }
@@ -111,37 +114,41 @@ impl Wire {
 
     /// Runs the conversation to its end: both have closed, or the peer has closed the socket after we did.
     pub(super) fn run(&mut self, user: &mut impl User) -> Result<(), Failure> {
-        let mut interrupts = 0;
-        loop {
-            let wants_room = user.on_turn(self)?;
-            self.connection.flush(&mut self.out);
-            self.write()?;
-            let is_all_sent = self.sent == self.sending.len() && self.out.pending() == 0;
-            if (self.connection.is_finished() && is_all_sent) || (self.is_eof && self.connection.is_closing())
-            {
-                return Ok(());
-            }
-            if self.is_eof {
-                return Err(Failure::Failed("the router closed the connection without a word".to_owned()));
-            }
-            // With room made, the next turn is due at once; the peer is listened to in between.
-            let next_turn = if wants_room && self.has_room() { Some(self.now()) } else { user.next_turn() };
-            self.wait(next_turn, is_all_sent).map_err(lost)?;
-            let signals = self.interrupts.read(&mut [0; 16]).unwrap_or(0);
-            if signals > 0 && interrupts == 0 {
-                user.on_interrupt(self);
-            }
-            interrupts += signals;
-            if interrupts > 1 {
-                return Err(Failure::Stopped);
-            }
-            self.read().map_err(lost)?;
-            self.take_events(user)?;
-            let now = self.now();
-            if let Some(event) = self.connection.handle_timeout(now, &mut self.out) {
-                user.on_event(event, self)?;
-            }
+        while !self.step(user)? {}
+        Ok(())
+    }
+
+    /// One round of the conversation: sends what is to be sent, waits for something to happen (no longer than
+    /// the user wants), and takes it. True when the conversation is over; it must not be called again then.
+    pub(super) fn step(&mut self, user: &mut impl User) -> Result<bool, Failure> {
+        let wants_room = user.on_turn(self)?;
+        self.connection.flush(&mut self.out);
+        self.write()?;
+        let is_all_sent = self.sent == self.sending.len() && self.out.pending() == 0;
+        if (self.connection.is_finished() && is_all_sent) || (self.is_eof && self.connection.is_closing()) {
+            return Ok(true);
         }
+        if self.is_eof {
+            return Err(Failure::Failed("the router closed the connection without a word".to_owned()));
+        }
+        // With room made, the next turn is due at once; the peer is listened to in between.
+        let next_turn = if wants_room && self.has_room() { Some(self.now()) } else { user.next_turn() };
+        self.wait(next_turn, is_all_sent).map_err(lost)?;
+        let signals = self.interrupts.read(&mut [0; 16]).unwrap_or(0);
+        if signals > 0 && self.signals == 0 {
+            user.on_interrupt(self);
+        }
+        self.signals += signals;
+        if self.signals > 1 {
+            return Err(Failure::Stopped);
+        }
+        self.read().map_err(lost)?;
+        self.take_events(user)?;
+        let now = self.now();
+        if let Some(event) = self.connection.handle_timeout(now, &mut self.out) {
+            user.on_event(event, self)?;
+        }
+        Ok(false)
     }
 
     /// Waits for the socket, a signal, or the time at which something is due.

@@ -12,5 +12,6 @@ mod registry;
 mod reload;
 pub mod router;
 mod schedule;
+mod service_manager;
 mod shards;
 mod watchdog;

@@ -10,6 +10,7 @@ use super::endpoints::{Endpoints, for_http};
 use super::http::Http;
 use super::management::{self, Management};
 use super::open_properties;
+use super::service_manager;
 use super::shards::{self, Idling, Shards};
 use super::watchdog;
 use crate::base::id::{ListenerId, ShardId};
@@ -113,6 +114,8 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
             cpus.len(),
             std::process::id()
         );
+        let listening: Vec<SocketAddr> = addresses.iter().map(|(_, address)| *address).collect();
+        service_manager::ready(&listening, cpus.len());
         operational();
         let ended = supervise(&mut signals, &mut shards, &endpoints, &http).await;
         questions.abort();
@@ -389,6 +392,7 @@ async fn supervise(
         }
         () = shards.first_ended() => {}
     }
+    service_manager::stopping();
     http.set_ready(false);
     endpoints.stop();
     shards.shut_down();

@@ -3,6 +3,7 @@
 //! A shard that neither waits nor turns serves nobody: a fault of the router, or a thread that the system
 //! doesn't let run. It can't say so itself; the control thread looks at all of them now and then.
 
+use super::service_manager::Heartbeat;
 use crate::base::id::ShardId;
 use crate::log;
 use crate::log::{Level, Module};
@@ -40,6 +41,11 @@ struct Watch {
 }
 
 impl Watch {
+    /// Whether it is stuck, as far as is known.
+    fn is_stuck(&self) -> bool {
+        self.same >= LOOKS_MAX
+    }
+
     /// Takes the next sample.
     fn look(&mut self, sample: Sample) -> Option<Verdict> {
         if sample.doing == Doing::Waiting || sample.turns != self.last.turns {
@@ -54,12 +60,19 @@ impl Watch {
     }
 }
 
-/// Looks at the shards for ever.
+/// Looks at the shards for ever. The service manager has signs of life while none of them is stuck.
 pub(super) async fn run(presences: Arc<[Presence]>) {
-    watch(&presences, PERIOD, tell).await;
+    let mut heartbeat = Heartbeat::from_environment(PERIOD);
+    watch(&presences, PERIOD, tell, |all_turn| heartbeat.looked(all_turn)).await;
 }
 
-async fn watch(presences: &[Presence], period: Duration, mut tell: impl FnMut(ShardId, Verdict)) {
+/// Looks at the shards for ever; after each look `looked` is told whether all of them turn.
+async fn watch(
+    presences: &[Presence],
+    period: Duration,
+    mut tell: impl FnMut(ShardId, Verdict),
+    mut looked: impl FnMut(bool),
+) {
     let mut watches = vec![Watch::default(); presences.len()];
     let mut looks = tokio::time::interval(period);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -71,6 +84,7 @@ async fn watch(presences: &[Presence], period: Duration, mut tell: impl FnMut(Sh
                 tell(ShardId(number), verdict);
             }
         }
+        looked(!watches.iter().any(Watch::is_stuck));
     }
 }
 
@@ -149,16 +163,19 @@ mod tests {
         let mut shard = Shard::new(driver, seat, others, Vec::new(), letters);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let told = std::cell::RefCell::new(Vec::new());
+        let all_turn = std::cell::Cell::new(true);
         let look = |times: u32| {
             let period = Duration::from_millis(5);
-            let watching =
-                watch(&presences, period, |shard, verdict| told.borrow_mut().push((shard, verdict)));
+            let tell = |shard, verdict| told.borrow_mut().push((shard, verdict));
+            let watching = watch(&presences, period, tell, |these| all_turn.set(these));
             let limit = period * times;
             assert!(runtime.block_on(async { tokio::time::timeout(limit, watching).await }).is_err());
             told.take()
         };
         assert_eq!(look(20), [], "it hasn't begun");
+        assert!(all_turn.get());
         shard.turn().expect("the simulated driver doesn't fail");
         assert_eq!(look(20), [(ShardId(0), Verdict::Stuck(Doing::Flush))]);
+        assert!(!all_turn.get(), "no sign of life for the service manager");
     }
 }

@@ -199,10 +199,10 @@ fn a_flood_from_another_shard_keeps_nobody_from_their_answers() {
                 }
                 world.shards[0].turn().expect("the simulated driver doesn't fail");
             }
-            let before = world.shards[1].core().counters(Party::Client).ingress;
+            let before = world.shards[1].core().counters(Party::Shard).ingress;
             world.turn();
-            let came = usize::try_from(world.shards[1].core().counters(Party::Client).ingress - before)
-                .expect("few");
+            let came =
+                usize::try_from(world.shards[1].core().counters(Party::Shard).ingress - before).expect("few");
             most = most.max(came * SIZE);
             turns += 1;
             asking.read();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -57,9 +57,18 @@ impl Router {
              listener {{\n    host: 127.0.0.1\n    port: 0\n{patience}{listener}\n}}\n{sections}\n"
         );
         fs::write(&file, text).expect("the configuration can be written");
+        Self::run(&file, folder)
+    }
+
+    /// A router with a configuration of its own, whose first listener is for clients.
+    pub fn from_file(file: &Path) -> Self {
+        Self::run(file, temporary_folder())
+    }
+
+    fn run(file: &Path, folder: PathBuf) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_ringmain"))
             .arg("-c")
-            .arg(&file)
+            .arg(file)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -42,6 +42,8 @@ pub(super) struct Address {
     priority: Option<u8>,
     ingress_phase: u8,
     egress_phase: u8,
+    /// The file asks for a fallback, which this version doesn't have.
+    has_fallback: bool,
 }
 
 impl Address {
@@ -62,7 +64,7 @@ impl Address {
             },
             "distribution" => Field::text(self.distribution.name()),
             "waypoint" => Field::Bool(self.ingress_phase == 0 && self.egress_phase == 1),
-            "fallback" | "enableFallback" => Field::Bool(false),
+            "fallback" | "enableFallback" => Field::Bool(self.has_fallback),
             "ingressPhase" => Field::Int(self.ingress_phase.into()),
             "egressPhase" => Field::Int(self.egress_phase.into()),
             "priority" => Field::Int(self.priority.map_or(-1, i32::from)),
@@ -150,6 +152,7 @@ impl Addresses {
                 priority: config.priority,
                 ingress_phase: config.ingress_phase,
                 egress_phase: config.egress_phase,
+                has_fallback: config.has_fallback,
             };
             addresses.all.push(address);
         }
@@ -224,8 +227,16 @@ impl Addresses {
             text("distribution").and_then(Distribution::from_name).unwrap_or(Distribution::Balanced);
         let identity = self.next_identity.to_string();
         let priority = u8::try_from(priority).ok();
-        let address =
-            Address { identity, name, matching, distribution, priority, ingress_phase, egress_phase };
+        let address = Address {
+            identity,
+            name,
+            matching,
+            distribution,
+            priority,
+            ingress_phase,
+            egress_phase,
+            has_fallback: false,
+        };
         let pattern = address.pattern();
         if self.all.iter().any(|other| tokens(&other.pattern()) == tokens(&pattern)) {
             return Err(Refusal::bad("Already exists").of_core());
@@ -262,6 +273,7 @@ impl Addresses {
             priority: config.priority,
             ingress_phase: config.ingress_phase,
             egress_phase: config.egress_phase,
+            has_fallback: config.has_fallback,
         };
         self.publish(address.pattern(), Some(address.settings())).await;
         match place {

@@ -18,6 +18,7 @@ use crate::control::config::Config;
 use crate::control::config::schema::{Category, ENTITY_TYPES, EntityType, Operation};
 use crate::control::endpoints::Endpoints;
 use crate::control::registry::Reconfigure;
+use crate::control::service_manager;
 use crate::io::uring::UringDriver;
 use crate::log;
 use crate::log::{Level, Module};
@@ -74,10 +75,15 @@ impl Agent {
         &self.shards
     }
 
-    /// Reads the configuration again and follows what has changed in it.
+    /// Opens the log's files again, for whoever has moved them away, reads the configuration again and follows what
+    /// has changed in it.
     pub(super) async fn reload(&mut self) {
+        service_manager::reloading();
         let Self { follower, configuration, addresses, logs, .. } = self;
-        follower.reload(Followers { configuration, addresses, logs }).await;
+        // First, so that all that follows is in the new files; and whatever the configuration has.
+        logs.reopen();
+        let reloaded = follower.reload(Followers { configuration, addresses, logs }).await;
+        service_manager::reloaded(reloaded);
     }
 
     /// Answers a message; `None` if nobody waits for an answer.
@@ -129,7 +135,7 @@ impl Agent {
             "GET-SCHEMA" => ok(schema::get_schema()),
             "GET-JSON-SCHEMA" => {
                 let indent = request.indent.and_then(|indent| usize::try_from(indent).ok());
-                ok(schema::get_json_schema(indent).into())
+                ok(Field::Text(schema::get_json_schema(indent)))
             }
             "GET-LOG" => ok(log_lines(request)),
             _ => Err(unknown_operation(request, operation)),

@@ -5,7 +5,7 @@ use super::addresses::Addresses;
 use super::configured::Configuration;
 use super::logs::Logs;
 use crate::control::config::{Config, Record, Step};
-use crate::control::reload::{Running, reload};
+use crate::control::reload::{Reloaded, Running, reload};
 use crate::log;
 use crate::log::{Level, Module};
 use std::time::{Duration, Instant};
@@ -35,20 +35,20 @@ impl Follower {
         Self { applied: config.clone(), freed: Vec::new() }
     }
 
-    /// Reads the file again.
-    pub(super) async fn reload(&mut self, followers: Followers<'_>) {
+    /// Reads the file again; `None` if there is none.
+    pub(super) async fn reload(&mut self, followers: Followers<'_>) -> Option<Reloaded> {
         let Some(file) = &self.applied.source else {
             log!(
                 Module::Server,
                 Level::Warning,
                 "SIGHUP: the router was started without a file, there is nothing to read again"
             );
-            return;
+            return None;
         };
         let read = Config::load(file);
         self.freed.retain(|(_, when)| when.elapsed() < PORT_PATIENCE);
         let mut following = Following { followers, freed: &mut self.freed };
-        let _said_in_the_log = reload(&mut self.applied, read, &mut following).await;
+        Some(reload(&mut self.applied, read, &mut following).await)
     }
 }
 

@@ -4,7 +4,8 @@ use super::entities::Entity;
 use super::field::Field;
 use super::reply::Refusal;
 use crate::control::config::Config;
-use crate::log::{self, Destination, Levels, Module, ModuleSettings};
+use crate::log;
+use crate::log::{Destination, Level, Levels, Module, ModuleSettings};
 use ringmain_codec::Value;
 
 /// The type's name.
@@ -80,6 +81,23 @@ impl Logs {
         log::apply(&applied).map_err(|error| Refusal::bad(error.to_string()))?;
         *self = changed;
         Ok(entity)
+    }
+
+    /// Opens the log's files again under their names. Whoever has moved them away (logrotate) finds the lines from now
+    /// on in new ones. If that fails, the old ones are written on.
+    pub(super) fn reopen(&self) {
+        let Ok(settings) = self.settings() else { return };
+        if !settings.modules.iter().any(|module| matches!(module.destination, Some(Destination::File(_)))) {
+            return;
+        }
+        match log::apply(&settings) {
+            Ok(()) => log!(Module::Server, Level::Info, "The log's files are opened again"),
+            Err(error) => log!(
+                Module::Server,
+                Level::Error,
+                "The log's files can't be opened again, and the old ones are written on: {error}"
+            ),
+        }
     }
 
     fn settings(&self) -> Result<log::Settings, Refusal> {

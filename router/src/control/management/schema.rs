@@ -7,6 +7,7 @@ use super::reply::Refusal;
 use crate::control::config::schema::{Access, Attribute, Category, ENTITY_TYPES, EntityType, Kind, Origin};
 use serde::Serialize as _;
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 /// The deepest indentation of a level of JSON.
 const INDENT_MAX: usize = 16;
@@ -203,17 +204,21 @@ fn default_value<'a>(kind: Kind, text: &'static str) -> Field<'a> {
     }
 }
 
-/// The schema as JSON text, each level indented by so many blanks if that is given.
-pub(super) fn get_json_schema(indent: Option<usize>) -> String {
+/// The schema as JSON text, each level indented by so many blanks if that is given. Without blanks, as programs ask for it,
+/// it is made once.
+pub(super) fn get_json_schema(indent: Option<usize>) -> Cow<'static, str> {
+    static PLAIN: OnceLock<String> = OnceLock::new();
+    let Some(indent) = indent else {
+        return Cow::Borrowed(PLAIN.get_or_init(|| json(&get_schema()).to_string()));
+    };
     let schema = json(&get_schema());
-    let Some(indent) = indent else { return schema.to_string() };
     let blanks = vec![b' '; indent.min(INDENT_MAX)];
     let mut text = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(&blanks);
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, formatter);
     // Writing text into memory can't fail, and JSON is UTF-8.
     let _written = schema.serialize(&mut serializer);
-    String::from_utf8(text).unwrap_or_default()
+    Cow::Owned(String::from_utf8(text).unwrap_or_default())
 }
 
 /// A value as JSON. The depth of the recursion is the schema's.

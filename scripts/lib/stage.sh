@@ -15,12 +15,13 @@ stage_share() {
     cp deploy/sysctl.d/60-ringmain.conf "$doc/examples/sysctl.conf"
     cp deploy/limits.d/60-ringmain.conf "$doc/examples/limits.conf"
     # From the program itself, so that they say what it does.
+    # Into man8 and man5.
     "$binary" man "$share/man" >/dev/null
     # The packages that have these programs have pages of these names, too.
     for name in "${dispatch_names[@]}"; do
         rm -f "$share"/man/man?/"$name".?
     done
-    gzip -9n "$share"/man/man?/*
+    gzip -9nf "$share"/man/man?/*
     mkdir -p "$zsh" "$share"/{bash-completion/completions,fish/vendor_completions.d}
     "$binary" completions bash >"$share/bash-completion/completions/ringmain"
     "$binary" completions zsh >"$zsh/_ringmain"

@@ -55,7 +55,7 @@ fn files_are_served_from_their_directory_only() {
     assert_eq!((answer.status, answer.body.as_str()), (200, "<p>hello</p>"));
     assert_eq!(answer.headers["content-type"], "text/html");
     assert_eq!(get(address, "/").body, "<p>hello</p>");
-    for path in ["/missing", "/../secret", "/%2e%2e/secret", "/root/../../secret", "/..%2fsecret"] {
+    for path in ["/missing", "/../secret", "/%2e%2e/secret", "/a/../../secret", "/..%2fsecret"] {
         let answer = get(address, path);
         assert!(answer.status == 404 && !answer.body.contains("secret"), "{path}: {answer:?}");
     }

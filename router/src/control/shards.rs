@@ -165,12 +165,22 @@ impl Start {
             sched_setaffinity(None, &set)
                 .map_err(|error| format!("can't pin shard {number} to CPU {cpu}: {error}"))?;
         }
-        let unusable = |error: io::Error| format!("can't set up the io_uring of shard {number}: {error}");
+        let unusable = |error: io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::OutOfMemory => {
+                    "; raise the limit of locked memory (`ulimit -l`, or LimitMEMLOCK in the unit of systemd)"
+                }
+                _ => "",
+            };
+            format!("can't set up the io_uring of shard {number}: {error}{hint}")
+        };
         let mut driver = UringDriver::new(UringSizes::default()).map_err(unusable)?;
         self.idling.busy_poll_devices(&mut driver, number);
         let (mailbox, messages) = Mailbox::new(driver.waker());
         let doorbell = driver.doorbell().map_err(unusable)?;
         let alone = self.ready.send((number, doorbell, mailbox)).is_err();
+        // While one of these is there, a shard that couldn't start would be waited for.
+        drop(self.ready);
         let Some(others) = self.introduced.recv().ok().filter(|_| !alone) else {
             // Another shard couldn't start, which is told elsewhere.
             return Ok(());

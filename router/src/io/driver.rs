@@ -134,6 +134,12 @@ pub trait Driver {
     /// refuses, it stays as it was.)
     fn set_receive_mark(&mut self, key: ConnectionKey, bytes: u32);
 
+    /// Reports what is there of this connection though it is less than the mark of [`Driver::set_receive_mark`], as
+    /// `Received` among the completions of the next wait or soon after; nothing, if nothing is there. Bytes keep their
+    /// order, whichever way they come. Goes out with the next `submit_and_wait`. While the connection is paused, or is
+    /// looked at already, a call does nothing.
+    fn look(&mut self, key: ConnectionKey);
+
     /// Sends `chunks` in order. At most one `send` may be under way for a connection: the next one is
     /// allowed once [`Completion::Sent`] has come. After [`Driver::close`] it comes back with an error.
     ///

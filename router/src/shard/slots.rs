@@ -297,9 +297,8 @@ impl Core {
     /// Puts a connection's next deadline among the timers, unless an earlier one is there already.
     pub(super) fn arm(&mut self, key: ConnectionKey) {
         let Some(slot) = self.connections.get_mut(key) else { return };
-        let timeouts = [slot.engine.poll_timeout(), slot.rest.look_at()];
-        let Some(deadline) = timeouts.into_iter().flatten().min() else { return };
-        let deadline = common_deadline(deadline, self.now);
+        let timeout = slot.engine.poll_timeout().map(|deadline| common_deadline(deadline, self.now));
+        let Some(deadline) = timeout.into_iter().chain(slot.rest.look_at()).min() else { return };
         if slot.armed.is_none_or(|armed| deadline < armed) {
             slot.armed = Some(deadline);
             self.timers.push(Reverse((deadline, key)));

@@ -23,14 +23,16 @@ pub fn completions(mut command: Command, shell: Shell) -> Result<(), Problem> {
     out.write_all(&text).and_then(|()| out.flush()).map_err(|error| Problem::of_output(&error))
 }
 
-/// Writes a page for each of the commands and of their subcommands into a folder, and one about the configuration
-/// file, and tells their names.
+/// Writes a page for each of the commands and of their subcommands, and one about the configuration file, into the
+/// folders `man8` and `man5` of a folder, and tells their names.
 ///
 /// # Errors
 /// [`Problem`]: the folder or a page can't be written.
 pub fn manual_pages(commands: Vec<Command>, folder: &Path) -> Result<Vec<String>, Problem> {
     let fault = |error: io::Error| Problem::Local(format!("can't write to {}: {error}", folder.display()));
-    fs::create_dir_all(folder).map_err(fault)?;
+    for section in ["man8", "man5"] {
+        fs::create_dir_all(folder.join(section)).map_err(fault)?;
+    }
     let mut names = Vec::new();
     for mut command in commands {
         command.build();
@@ -49,12 +51,12 @@ pub fn manual_pages(commands: Vec<Command>, folder: &Path) -> Result<Vec<String>
                 .source(concat!("ringmain ", env!("CARGO_PKG_VERSION")))
                 .manual("Ringmain");
             page.render(&mut text).map_err(fault)?;
-            let file = format!("{name}.8");
+            let file = format!("man8/{name}.8");
             fs::write(folder.join(&file), keep_lines(&String::from_utf8_lossy(&text))).map_err(fault)?;
             names.push(file);
         }
     }
-    let file = "ringmain.conf.5";
+    let file = "man5/ringmain.conf.5";
     fs::write(folder.join(file), configuration_page()).map_err(fault)?;
     names.push(file.to_owned());
     Ok(names)

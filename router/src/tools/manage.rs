@@ -26,7 +26,7 @@ pub fn manage(options: &ManageOptions, called: Called) -> Result<(), Problem> {
     let job = manager.job()?;
     let mut router = Router::connect(&options.connection, &options.target, called)?;
     let done = manager.run(job, &mut router);
-    if done.is_ok() {
+    if matches!(done, Ok(()) | Err(Problem::Refused { .. })) {
         router.close();
     }
     done

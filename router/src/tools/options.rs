@@ -360,8 +360,12 @@ pub enum ProgramName {
 
 /// Where to write the manual pages.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  ringmain man /usr/local/share/man
+  man 8 ringmain-stat")]
 pub struct ManOptions {
-    /// The folder; it is made if it isn't there
+    /// The folder, which gets folders man8 and man5; it is made if it isn't there
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }

@@ -330,13 +330,13 @@ mod tests {
         for row in &mut table.rows {
             row.cells.extend([Cell::Empty, Cell::Count(0), Cell::Count(3)]);
         }
-        let text = printed(&table, Some(60));
-        assert!(text.contains("stuck") && text.contains("        3"), "{text}");
+        let text = printed(&table, Some(55));
+        assert!(text.contains("stuck") && text.contains("000:00:00:05      3"), "{text}");
         assert!(
             text.ends_with("(left out for want of width, nothing or 0 everywhere: peer, rej)\n"),
             "{text}"
         );
-        let text = printed(&table, Some(66));
+        let text = printed(&table, Some(60));
         assert!(text.contains("rej") && text.ends_with("everywhere: peer)\n"), "{text}");
         assert!(printed(&table, None).contains("peer"));
     }

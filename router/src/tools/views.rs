@@ -148,8 +148,8 @@ fn log(router: &mut Router, limit: Option<usize>) -> Result<Vec<Entity>, Problem
 /// The tables that show it.
 pub(super) fn tables(view: View, entities: &[Entity], whole: &Entity, how: How) -> Vec<Table> {
     match view {
-        View::General => vec![pairs("Router Statistics", GENERAL, entities)],
-        View::Policy => vec![pairs("Policy Statistics", POLICY, entities)],
+        View::General => vec![pairs("Router Statistics", GENERAL, entities, "")],
+        View::Policy => vec![pairs("Policy Statistics", POLICY, entities, "No policy statistics")],
         View::Connections => vec![listed("Connections", CONNECTIONS, entities, how, "")],
         View::Edges => {
             let none = "No Edge Router Connections";
@@ -501,7 +501,7 @@ fn listed(title: &str, columns: &[Column], entities: &[Entity], how: How, none: 
 }
 
 /// A table with a row for each of the entity's attributes that it has.
-fn pairs(title: &str, pairs: &[Pair], entities: &[Entity]) -> Table {
+fn pairs(title: &str, pairs: &[Pair], entities: &[Entity], none: &'static str) -> Table {
     let rows = entities.first().map(|entity| {
         let row = |pair: &Pair| {
             let cell = (pair.cell)(entity);
@@ -517,7 +517,7 @@ fn pairs(title: &str, pairs: &[Pair], entities: &[Entity]) -> Table {
             Head { text: "value", is_number: false, shrinks: true, rate: Some("per second") },
         ],
         rows: rows.unwrap_or_default(),
-        none: "",
+        none,
     }
 }
 

@@ -56,6 +56,8 @@ fn it_installs_updates_and_removes() {
         "opt/ringmain/share/doc/ringmain/deploy.md",
         "opt/ringmain/share/doc/ringmain/examples/production.conf",
         "opt/ringmain/share/doc/ringmain/examples/sysctl.conf",
+        "opt/ringmain/share/man/man8/ringmain.8.gz",
+        "opt/ringmain/share/zsh/site-functions/_ringmain",
     ] {
         assert!(installed.iter().any(|file| file == path), "{path}: {installed:#?}");
     }

@@ -110,7 +110,7 @@ fn it_tells_of_start_reload_and_stop() {
 }
 
 #[test]
-fn without_a_file_a_reload_is_answered_too() {
+fn a_reload_is_answered_too_while_the_file_is_gone() {
     let manager = Manager::new();
     let folder = Folder::new();
     let file = folder.write("r.conf", &listener(free_port()));

@@ -147,6 +147,11 @@ fn assert_contents(package: &Path) {
         ("-rw-r--r--", "./etc/logrotate.d/ringmain"),
         ("-rw-r--r--", "./usr/lib/systemd/system/ringmain.service"),
         ("-rw-r--r--", "./usr/lib/sysusers.d/ringmain.conf"),
+        ("-rw-r--r--", "./usr/share/man/man8/ringmain.8.gz"),
+        ("-rw-r--r--", "./usr/share/man/man5/ringmain.conf.5.gz"),
+        ("-rw-r--r--", "./usr/share/bash-completion/completions/ringmain"),
+        ("-rw-r--r--", "./usr/share/zsh/vendor-completions/_ringmain"),
+        ("-rw-r--r--", "./usr/share/fish/vendor_completions.d/ringmain.fish"),
         ("-rw-r--r--", "./usr/share/doc/ringmain/copyright"),
         ("-rw-r--r--", "./usr/share/doc/ringmain/changelog.Debian.gz"),
         ("-rw-r--r--", "./usr/share/doc/ringmain/examples/production.conf"),
@@ -160,6 +165,8 @@ fn assert_contents(package: &Path) {
     for name in ["qdrouterd", "qdstat", "qdmanage"] {
         let link = format!("./usr/lib/ringmain/bin/{name} -> ../../../bin/ringmain");
         assert!(contents.lines().any(|line| line.ends_with(&link)), "{link}: {contents}");
+        // What else has the name would be in the way of that program's own package.
+        assert_eq!(contents.lines().filter(|line| line.contains(name)).count(), 1, "{contents}");
     }
     let is_strange = |line: &&str| !line.contains(" root/root ") && !line.contains(" 0/0 ");
     assert_eq!(contents.lines().find(is_strange), None);

@@ -189,7 +189,15 @@ fn the_limits_are_those_of_the_unit() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     let (files, core) = (values("LimitNOFILE"), values("LimitCORE"));
-    assert_eq!(limits, [["ringmain", "hard", "nofile", &files[0]], ["ringmain", "-", "core", &core[0]]]);
+    assert_eq!(values("LimitMEMLOCK"), ["infinity"]);
+    assert_eq!(
+        limits,
+        [
+            ["ringmain", "hard", "nofile", &files[0]],
+            ["ringmain", "-", "memlock", "unlimited"],
+            ["ringmain", "-", "core", &core[0]]
+        ]
+    );
 }
 
 #[test]

@@ -163,7 +163,9 @@ impl Peer {
         self.send(link.channel, Performative::Detach(detach), &[]);
     }
 
-    fn answer_attach(&mut self, frame: &Frame, answer: Attach<'_>) -> LinkId {
+    /// Answers an attach of the router: what it has to repeat is repeated, the rest is as `answer` says.
+    #[track_caller]
+    pub fn answer_attach(&mut self, frame: &Frame, answer: Attach<'_>) -> LinkId {
         let attach = frame.attach();
         let channel = *self.channels.get(&frame.channel).expect("the router began the session");
         let session = self.sessions.get(&channel).expect("a session that is mapped");

@@ -21,18 +21,18 @@ fn completions_know_the_commands() {
 #[test]
 fn manual_pages_for_all_names_and_commands() {
     let folder = Folder::new();
-    let pages = folder.path().join("man8");
+    let pages = folder.path().join("man");
     run(&format!("man {}", pages.display())).ok();
     for (page, said) in [
-        ("ringmain.8", "AMQP 1.0 message router"),
-        ("ringmain-stat.8", ".nf\nExamples:"),
-        ("ringmain-manage.8", "\\-\\-save"),
-        ("ringmain-top.8", "\\-\\-interval"),
-        ("ringmain-send.8", "\\-\\-presettled"),
-        ("qdstat.8", "\\-\\-autolinks"),
-        ("qdmanage.8", "\\-\\-stdin"),
-        ("qdrouterd.8", "\\-\\-pidfile"),
-        ("ringmain.conf.5", "stripAnnotations"),
+        ("man8/ringmain.8", "AMQP 1.0 message router"),
+        ("man8/ringmain-stat.8", ".nf\nExamples:"),
+        ("man8/ringmain-manage.8", "\\-\\-save"),
+        ("man8/ringmain-top.8", "\\-\\-interval"),
+        ("man8/ringmain-send.8", "\\-\\-presettled"),
+        ("man8/qdstat.8", "\\-\\-autolinks"),
+        ("man8/qdmanage.8", "\\-\\-stdin"),
+        ("man8/qdrouterd.8", "\\-\\-pidfile"),
+        ("man5/ringmain.conf.5", "stripAnnotations"),
     ] {
         let text = fs::read_to_string(pages.join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
         assert!(text.contains(said), "{page}: {text}");

@@ -7,6 +7,7 @@ mod support;
 mod generated;
 mod manage;
 mod program;
+mod recorded;
 mod save;
 mod stat;
 mod top;

@@ -29,7 +29,7 @@ fn traffic(router: &Router) -> (Peer, Peer) {
 }
 
 /// The cells of a table by the places of its heads: texts begin where their head does, numbers end there.
-fn cells(out: &str, title: &str, key: &str, heads: &[&str]) -> Vec<String> {
+pub fn cells(out: &str, title: &str, key: &str, heads: &[&str]) -> Vec<String> {
     let lines: Vec<&str> = out.lines().collect();
     let at = lines.iter().position(|line| *line == title).unwrap_or_else(|| panic!("{title}: {out}"));
     let head = lines[at + 1];

@@ -153,6 +153,10 @@ impl Driver for SimDriver {
         self.with_line(key, |world, line| world.set_receive_mark(line, bytes));
     }
 
+    fn look(&mut self, key: ConnectionKey) {
+        self.with_line(key, World::look);
+    }
+
     fn send(&mut self, key: ConnectionKey, chunks: Chunks) {
         let mut world = self.world.borrow_mut();
         let line = world.line_of(key).expect("a send names an open connection");

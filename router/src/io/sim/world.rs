@@ -108,6 +108,8 @@ pub(super) struct Line {
     receive_mark: usize,
     /// Whether there were as many, and not all of them were received.
     is_worth: bool,
+    /// Whether what is there is to be received though it isn't as many.
+    is_looked_at: bool,
     /// One more `Received` may come although receiving is paused.
     is_late: bool,
     has_reported_end: bool,
@@ -135,6 +137,7 @@ impl Line {
             is_paused: false,
             receive_mark: 1,
             is_worth: false,
+            is_looked_at: false,
             is_late: false,
             has_reported_end: false,
             is_receive_due: false,
@@ -349,6 +352,15 @@ impl World {
         self.kick_receive(id);
     }
 
+    pub(super) fn look(&mut self, id: LineId) {
+        let line = &mut self.lines[id];
+        if matches!(line.stage, Stage::Open(_)) && !line.is_paused {
+            line.is_looked_at = true;
+            // A look doesn't wait: it is made in the next wait, whatever else is due later.
+            self.schedule_at(self.now, Event::Receive(id));
+        }
+    }
+
     fn receive(&mut self, id: LineId) {
         let line = &mut self.lines[id];
         line.is_receive_due = false;
@@ -366,6 +378,7 @@ impl World {
             return;
         }
         if line.to_shard.is_empty() {
+            line.is_looked_at = false;
             if line.ended != Ended::No {
                 line.has_reported_end = true;
                 self.happened.push_back(Happening::ReceiveEnded { connection, error: None });
@@ -377,6 +390,7 @@ impl World {
         }
         let line = &mut self.lines[id];
         line.is_worth |= line.to_shard.len() >= line.receive_mark || line.ended != Ended::No;
+        line.is_worth |= core::mem::take(&mut line.is_looked_at);
         if !line.is_worth {
             return;
         }

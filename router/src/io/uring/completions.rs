@@ -1,6 +1,6 @@
 //! What each completion of the ring means.
 
-use super::connection::{Operation, Phase, Receive};
+use super::connection::{Look, Operation, Phase, Receive};
 use super::op::{Kind, Op};
 use super::send::Progress;
 use super::{ReceivedBuffer, UringDriver, UringSocket, find};
@@ -9,6 +9,7 @@ use crate::io::driver::{ACCEPT_PAUSE, Completion};
 use io_uring::cqueue;
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroI32;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 /// What the shard is told.
@@ -78,7 +79,8 @@ impl UringDriver {
         match -entry.result() {
             0 => {
                 connection.receive = Receive::Ended;
-                ended = Some(None);
+                let failure = connection.failure.take();
+                ended = Some(failure.map(|failure| io::Error::from_raw_os_error(failure.get())));
             }
             libc::ENOBUFS if has_ended => {
                 connection.receive = Receive::Starved;
@@ -99,6 +101,46 @@ impl UringDriver {
         match ended {
             Some(error) if is_open => Some(Completion::ReceiveEnded { connection: key, error }),
             Some(_) | None => None,
+        }
+    }
+
+    fn on_look(&mut self, key: ConnectionKey, entry: &cqueue::Entry) -> Told {
+        let length = u32::try_from(entry.result()).unwrap_or(0);
+        // Some kernels name a buffer although nothing was received.
+        let buffer = cqueue::buffer_select(entry.flags()).map(|id| self.buffers.take(id, length));
+        let Some(connection) = find(&mut self.connections, key) else {
+            debug_assert!(false, "a connection goes only after a look at it");
+            buffer.into_iter().for_each(|buffer| self.buffers.release(buffer));
+            return None;
+        };
+        let is_open = connection.phase == Phase::Open;
+        connection.look = Look::Idle;
+        if entry.result() < 0 {
+            match -entry.result() {
+                libc::ENOBUFS => {
+                    self.buffers.on_starvation();
+                    if is_open {
+                        connection.look = Look::Starved;
+                        if !connection.is_queued {
+                            connection.is_queued = true;
+                            self.starved.push_back(key);
+                        }
+                    }
+                }
+                // Nothing is there.
+                libc::EAGAIN | libc::EINTR | libc::ECANCELED => {}
+                // The receive finds an end, now that the error was told.
+                error => connection.failure = NonZeroI32::new(error),
+            }
+        }
+        self.advance(key);
+        // The peer's end, of which no bytes tell, is told to the receive as well.
+        match buffer {
+            Some(buffer) if is_open && length > 0 => Some(Completion::Received { connection: key, buffer }),
+            buffer => {
+                buffer.into_iter().for_each(|buffer| self.buffers.release(buffer));
+                None
+            }
         }
     }
 
@@ -166,6 +208,7 @@ impl UringDriver {
         match op.kind {
             Kind::Accept => self.on_accept(op.key.index, entry),
             Kind::Receive => self.on_receive(key, entry),
+            Kind::Look => self.on_look(key, entry),
             Kind::Watch => self.on_watch(key, entry),
             Kind::Send => self.on_send(key, entry.result()),
             Kind::Drain => {
@@ -200,6 +243,7 @@ impl UringDriver {
                 let _closed = self.on_close(ConnectionKey(op.key));
             }
             Kind::Receive
+            | Kind::Look
             | Kind::Watch
             | Kind::Send
             | Kind::Drain

@@ -18,8 +18,9 @@ use super::op::{Kind, Op};
 use super::ring::Ring;
 use super::send::Sending;
 use crate::base::id::{ConnectionKey, Key};
-use io_uring::{opcode, types};
+use io_uring::{opcode, squeue, types};
 use rustix::net::{Shutdown, shutdown};
+use std::num::NonZeroI32;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The state of one operation that may be under way once.
@@ -46,6 +47,17 @@ pub(super) enum Receive {
     Starved,
     /// The peer has ended, or receiving failed.
     Ended,
+}
+
+/// The state of looking at what is there, however little.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    /// Not under way.
+    Idle,
+    /// Under way. It ends by itself, in the wait that submits it.
+    Active,
+    /// It found no buffer free, and begins again when there is one.
+    Starved,
 }
 
 /// How far closing has come.
@@ -79,6 +91,9 @@ pub(super) struct Connection {
     pub(super) descriptor: OwnedFd,
     pub(super) phase: Phase,
     pub(super) receive: Receive,
+    pub(super) look: Look,
+    /// Why receiving failed, if a look was told: the kernel says that once.
+    pub(super) failure: Option<NonZeroI32>,
     pub(super) paused: bool,
     /// Whether it stands in the queue for buffers.
     pub(super) is_queued: bool,
@@ -94,6 +109,8 @@ impl Connection {
             descriptor,
             phase: Phase::Open,
             receive: Receive::Idle,
+            look: Look::Idle,
+            failure: None,
             paused: false,
             is_queued: false,
             watch: Operation::Idle,
@@ -121,6 +138,9 @@ impl Connection {
 
     fn advance_open(&mut self, ring: &mut Ring) {
         match (self.receive, self.paused) {
+            // Not beside a look, which might take the earlier bytes and be reported later: the kernel reports what a
+            // multishot receive finds at once, and what other operations do at the end of a submission.
+            (Receive::Idle, false) if self.look == Look::Active => {}
             (Receive::Idle, false) => self.arm_receive(ring),
             (Receive::Armed, true) => {
                 ring.cancel(self.op(Kind::Receive));
@@ -149,6 +169,22 @@ impl Connection {
         self.receive = Receive::Armed;
     }
 
+    /// Starts a look, unless receiving itself is about to take whatever is there.
+    pub(super) fn start_look(&mut self, ring: &mut Ring) {
+        if self.receive != Receive::Armed || self.look != Look::Idle || self.paused {
+            return;
+        }
+        // The length is that of the buffer.
+        let entry = opcode::Recv::new(self.socket(), std::ptr::null_mut(), 0)
+            .flags(libc::MSG_DONTWAIT)
+            .buf_group(buffers::GROUP)
+            .build()
+            .flags(squeue::Flags::BUFFER_SELECT);
+        // SAFETY: the descriptor stays open until the look has ended (`is_quiet`); the buffers belong to the ring.
+        unsafe { ring.push(entry, self.op(Kind::Look)) };
+        self.look = Look::Active;
+    }
+
     /// Sets how many bytes make the socket readable. The kernel looks at once whether as many are there.
     pub(super) fn set_receive_mark(&self, bytes: u32) {
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -169,7 +205,7 @@ impl Connection {
             Receive::Armed | Receive::Cancelled => true,
             Receive::Idle | Receive::Starved | Receive::Ended => false,
         };
-        !receiving && self.watch == Operation::Idle && self.sending.is_none()
+        !receiving && self.look != Look::Active && self.watch == Operation::Idle && self.sending.is_none()
     }
 
     fn advance_stopping(&mut self, ring: &mut Ring, scratch: &mut Scratch) {

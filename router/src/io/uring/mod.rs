@@ -27,7 +27,7 @@ pub use probe::{Unsupported, probe};
 
 use self::accept::Listener;
 use self::buffers::BufferRing;
-use self::connection::{Connection, Phase, Receive, Scratch};
+use self::connection::{Connection, Look, Phase, Receive, Scratch};
 use self::op::{INDEX_MAX, Kind, Op};
 use self::ring::{Ring, Wait};
 use self::send::{Messages, Sending};
@@ -239,8 +239,20 @@ impl UringDriver {
                 continue;
             };
             connection.is_queued = false;
-            if connection.receive == Receive::Starved && connection.phase == Phase::Open {
-                connection.arm_receive(&mut self.ring);
+            if connection.phase != Phase::Open {
+                continue;
+            }
+            // A receive that begins takes what a look would.
+            let is_look_due = connection.look == Look::Starved;
+            if is_look_due {
+                connection.look = Look::Idle;
+            }
+            if connection.receive == Receive::Starved {
+                connection.receive = Receive::Idle;
+                connection.advance(&mut self.ring, &mut self.scratch);
+                free -= 1;
+            } else if is_look_due {
+                connection.start_look(&mut self.ring);
                 free -= 1;
             }
         }
@@ -331,6 +343,14 @@ impl Driver for UringDriver {
             && connection.phase == Phase::Open
         {
             connection.set_receive_mark(bytes);
+        }
+    }
+
+    fn look(&mut self, key: ConnectionKey) {
+        if let Some(connection) = find(&mut self.connections, key)
+            && connection.phase == Phase::Open
+        {
+            connection.start_look(&mut self.ring);
         }
     }
 

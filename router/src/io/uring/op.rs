@@ -30,6 +30,8 @@ pub(super) enum Kind {
     Doorbell = 9,
     /// The time-out of the ring's waits.
     Alarm = 10,
+    /// A receive that doesn't wait, of what the multishot receive holds to be too little.
+    Look = 11,
 }
 
 /// An operation: its kind, and whose it is.
@@ -78,6 +80,7 @@ impl Op {
             8 => Kind::Wake,
             9 => Kind::Doorbell,
             10 => Kind::Alarm,
+            11 => Kind::Look,
             _ => return None,
         };
         let index = (user_data >> 32) as u32 & INDEX_MAX;
@@ -102,6 +105,7 @@ mod tests {
             Kind::Wake,
             Kind::Doorbell,
             Kind::Alarm,
+            Kind::Look,
         ];
         for kind in kinds {
             for (index, generation) in [(0, 0), (1, u32::MAX), (INDEX_MAX, 1), (INDEX_MAX, u32::MAX)] {

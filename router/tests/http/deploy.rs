@@ -81,6 +81,16 @@ fn dashboard_and_alerts_name_what_is_measured() {
         assert!(is_drawn || is_known_by_others.contains(&family.as_str()), "{family} is on no panel");
     }
 
+    // What docs/monitoring.md has is measured, and what is measured it has.
+    let documentation = read("../docs/monitoring.md");
+    let written = names(&documentation);
+    for name in written.iter().filter(|name| !name.ends_with('_')) {
+        assert!(families.iter().any(|family| family == name), "docs/monitoring.md: there is no {name}");
+    }
+    for family in families.iter().filter(|family| !family.contains(':')) {
+        assert!(written.contains(family), "docs/monitoring.md lacks {family}");
+    }
+
     let rules = read("prometheus-rules.yml");
     let mut alerts = 0;
     for rule in rules.split("- alert: ").skip(1) {

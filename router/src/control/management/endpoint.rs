@@ -131,20 +131,31 @@ impl Endpoint {
     /// Writes what can be written, waits for the socket, and takes what came.
     async fn go_on(&mut self) -> io::Result<()> {
         self.grant();
-        self.pump();
+        // The socket may take at once what the output was full of: nothing would wake us for the rest of the replies.
+        while self.pump() {
+            self.write()?;
+            if !self.is_all_sent() {
+                break;
+            }
+        }
         self.write()?;
         if self.is_eof || self.connection.is_finished() {
             let why = self.failure.take().unwrap_or_else(|| "the router closed it".to_owned());
             return Err(io::Error::new(ErrorKind::ConnectionAborted, why));
         }
-        let is_all_sent = self.sent == self.sending.len() && self.out.pending() == 0;
-        let wanted = if is_all_sent { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
+        let wanted =
+            if self.is_all_sent() { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
         let ready = self.socket.ready(wanted).await?;
         if ready.is_readable() || ready.is_read_closed() {
             self.read()?;
             self.take_events();
         }
         Ok(())
+    }
+
+    /// Whether the socket has taken all that there was.
+    fn is_all_sent(&self) -> bool {
+        self.sent == self.sending.len() && self.out.pending() == 0
     }
 
     fn read(&mut self) -> io::Result<()> {
@@ -293,21 +304,21 @@ impl Endpoint {
         }
     }
 
-    /// Sends of the replies what credit, window and output allow.
-    fn pump(&mut self) {
-        let Some(link) = self.sender else { return };
+    /// Sends of the replies what credit, window and output allow. Tells whether it was the output that allowed no more.
+    fn pump(&mut self) -> bool {
+        let Some(link) = self.sender else { return false };
         while let Some(message) = self.replies.front()
             && self.out.pending() < AGENT_OUTPUT_MAX
         {
             let done = match self.begun {
                 Some(done) => done,
                 None => {
-                    let Some(credit) = self.connection.take_credit(link) else { return };
+                    let Some(credit) = self.connection.take_credit(link) else { return false };
                     let tag = self.next_tag.to_be_bytes();
                     self.next_tag += 1;
                     let delivery = NewDelivery { message_format: 0, settled: true, tag, data: () };
                     if self.connection.begin_delivery(link, credit, delivery).is_none() {
-                        return;
+                        return false;
                     }
                     0
                 }
@@ -319,7 +330,7 @@ impl Endpoint {
             if !sent.complete || !is_last {
                 self.begun = Some(done + sent.consumed);
                 if !sent.complete {
-                    return;
+                    return false;
                 }
                 continue;
             }
@@ -328,5 +339,6 @@ impl Endpoint {
                 self.reply_bytes -= message.len();
             }
         }
+        !self.replies.is_empty()
     }
 }

@@ -86,8 +86,9 @@ pub(super) fn run(mut table: Table, queue: &Receiver<Message>, dropped: &AtomicU
     while let Ok(message) = queue.recv() {
         match message {
             Message::Record(record) => {
+                // First, so that management shows what whoever reads the output has seen.
+                recent.keep(record.clone());
                 table.write(&record, &mut line);
-                recent.keep(record);
             }
             Message::Table(new) => table = new,
             Message::Flush(done) => {

@@ -217,6 +217,7 @@ fn connectors_and_auto_links_are_shown() {
 #[test]
 fn the_process_is_shown_as_prometheus_clients_show_it() {
     let (router, address): (Router, _) = router("");
+    router.await_log("Operational");
     let scrape = Scrape::of(address);
     assert!(scrape.value("process_resident_memory_bytes") > 1e6);
     let descriptors = scrape.value("process_open_fds");

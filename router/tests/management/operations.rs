@@ -165,6 +165,8 @@ fn operations_are_told_in_the_order_that_tools_know() {
 #[test]
 fn the_log_is_told() {
     let router = Router::start();
+    // Clients may come a moment before this is logged.
+    router.await_log("Operational");
     let mut manager = Manager::new(&router);
     let log = manager.ask([("operation", text("GET-LOG")), ("limit", Datum::Int(500))], map([]));
     let lines = log.body.items();

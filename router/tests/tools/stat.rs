@@ -174,6 +174,7 @@ fn every_view_prints_something() {
         sections: "autoLink {\n address: q\n direction: in\n containerId: broker\n}\n",
         ..Setup::default()
     });
+    router.await_log("Operational");
     for (view, said) in [
         ("-n", "router-id"),
         ("-e", "No Edge Router Connections"),

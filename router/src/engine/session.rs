@@ -13,6 +13,7 @@ use crate::base::limits::LINKS_PER_SESSION_MAX;
 use crate::base::serial_map::SerialMap;
 use crate::base::sparse::SparseMap;
 use ringmain_codec::{Begin, Condition, End, Flow, Role, Transfer};
+use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// The life of a session endpoint.
@@ -42,7 +43,7 @@ pub struct Session<D> {
     /// The highest handle that the peer takes.
     pub remote_handle_max: u32,
     /// The links, by our handle.
-    pub(super) links: Vec<Option<Box<Link>>>,
+    links: Vec<Option<Box<Link>>>,
     /// No handle below this one is free.
     free_from: usize,
     /// Our handles, by the peer's.
@@ -223,6 +224,15 @@ impl<D> Session<D> {
         ids.into_iter().filter_map(|id| map.remove(id).map(|unsettled| (id, unsettled))).collect()
     }
 
+    /// Puts it into the list of those that have something to flush.
+    #[inline]
+    pub(super) fn mark_dirty(&mut self, channel: Channel, list: &mut SmallVec<[Channel; 4]>) {
+        if !self.dirty {
+            self.dirty = true;
+            list.push(channel);
+        }
+    }
+
     /// A link on which deliveries come, and where they are noted while they aren't settled.
     #[inline]
     pub(super) fn receiver_mut(
@@ -285,14 +295,18 @@ impl<D: Copy + Default> Connection<D> {
             && self.session(channel).is_some_and(|session| session.state != SessionState::EndSent)
     }
 
+    /// The session, if frames of it may still be written.
+    #[inline]
+    pub(super) fn writable_mut(&mut self, channel: Channel) -> Option<&mut Session<D>> {
+        let silent = self.is_silent();
+        self.session_mut(channel).filter(|session| !silent && session.state != SessionState::EndSent)
+    }
+
     /// Notes that a session has something to flush.
     #[inline]
     pub(super) fn mark_dirty(&mut self, channel: Channel) {
-        if let Some(session) = self.session_mut(channel)
-            && !session.dirty
-        {
-            session.dirty = true;
-            self.dirty.push(channel);
+        if let Some(session) = self.sessions.get_mut(usize::from(channel.0)).and_then(Option::as_deref_mut) {
+            session.mark_dirty(channel, &mut self.dirty);
         }
     }
 
@@ -448,11 +462,8 @@ impl<D: Copy + Default> Connection<D> {
     }
 
     fn write_session_flow(&mut self, channel: Channel, out: &mut Output) {
-        if !self.may_write(channel) {
-            return;
-        }
         let frame_max = self.peer.max_frame_size;
-        if let Some(session) = self.session_mut(channel) {
+        if let Some(session) = self.writable_mut(channel) {
             let flow = session.send_flow();
             write::amqp(out, channel.0, frame_max, &flow).expect("a flow fits the smallest frame");
         }
@@ -460,11 +471,8 @@ impl<D: Copy + Default> Connection<D> {
 
     /// Writes the flow state of a link as it is; `available` is what waits to be sent on it.
     pub(super) fn write_link_flow(&mut self, link: LinkRef, available: u32, out: &mut Output) {
-        if !self.may_write(link.channel) {
-            return;
-        }
         let frame_max = self.peer.max_frame_size;
-        let Some(session) = self.session_mut(link.channel) else { return };
+        let Some(session) = self.writable_mut(link.channel) else { return };
         let session_part = session.send_flow();
         let Some(state) = session.link(link.handle) else { return };
         match state.state {
@@ -513,11 +521,8 @@ impl<D: Copy + Default> Connection<D> {
     }
 
     pub(super) fn flush_session(&mut self, channel: Channel, out: &mut Output) {
-        if !self.may_write(channel) {
-            return;
-        }
         let frame_max = self.peer.max_frame_size;
-        let Some(session) = self.session_mut(channel) else { return };
+        let Some(session) = self.writable_mut(channel) else { return };
         session.dirty = false;
         for (pending, role) in [
             (session.pending_as_receiver.take(), Role::Receiver),

@@ -7,9 +7,8 @@
 use super::connection::Connection;
 use super::delivery::{Disposed, DisposedDelivery, NewDelivery, PendingDisposition, Sent, Unsettled};
 use super::event::{Arrived, LinkRef};
-use super::flow::SessionFlow;
 use super::link::{Credit, Link, LinkState, Sending};
-use super::session::{Session, SessionState};
+use super::session::Session;
 use super::violation::Violation;
 use super::write;
 use crate::base::buffer::Output;
@@ -39,9 +38,8 @@ impl<D: Copy + Default> Connection<D> {
                 "a transfer came though the incoming-window is used up",
             ));
         }
-        if session.flow.wants_refresh() && !session.dirty {
-            session.dirty = true;
-            self.dirty.push(channel);
+        if session.flow.wants_refresh() {
+            session.mark_dirty(channel, &mut self.dirty);
         }
         let handle = session.handle_of(channel, transfer.handle, "transfer")?;
         let link_ref = LinkRef { channel, handle };
@@ -161,19 +159,7 @@ impl<D: Copy + Default> Connection<D> {
     /// and the session's window is open.
     #[inline]
     pub fn take_credit(&mut self, link: LinkRef) -> Option<Credit> {
-        if !self.may_write(link.channel) {
-            return None;
-        }
-        let session = self.session_mut(link.channel)?;
-        if session.flow.remote_incoming_window == 0 {
-            session.window_wanted = true;
-            return None;
-        }
-        let state = session.link_mut(link.handle)?;
-        if state.sending.is_some() || state.state != LinkState::Attached {
-            return None;
-        }
-        state.take_credit()
+        self.writable_mut(link.channel)?.take_credit(link.handle)
     }
 
     /// Sends a delivery, or what has come of it: as `take_credit`, `begin_delivery` and `send_payload` do one after
@@ -188,38 +174,15 @@ impl<D: Copy + Default> Connection<D> {
         more: bool,
         out: &mut Output,
     ) -> Option<(Serial, Sent)> {
-        if self.is_silent() {
-            return None;
-        }
         let frame_max = self.peer.max_frame_size;
-        let session = self.session_mut(link.channel)?;
-        if session.state == SessionState::EndSent {
-            return None;
-        }
-        if session.flow.remote_incoming_window == 0 {
-            session.window_wanted = true;
-            return None;
-        }
-        let Session { flow, outgoing, links, window_wanted, .. } = session;
-        let state = links.get_mut(link.handle.0 as usize)?.as_deref_mut()?;
-        if state.sending.is_some() || state.state != LinkState::Attached {
-            return None;
-        }
-        let _spent = state.take_credit()?;
-        let NewDelivery { message_format, settled, tag, data } = delivery;
-        let delivery_id = outgoing.next();
-        let rcv_settle_mode = state.rcv_settle_mode;
-        if settled {
-            outgoing.skip();
-        } else {
-            outgoing.push(Unsettled { handle: link.handle, data, terminal: false, rcv_settle_mode });
-        }
-        let mut sending = Sending { delivery_id, settled, started: false, message_format, tag };
-        let sent = send_frames(flow, window_wanted, link, &mut sending, frame_max, payload, more, out);
+        let session = self.writable_mut(link.channel)?;
+        let credit = session.take_credit(link.handle)?;
+        let mut sending = session.begin_delivery(link.handle, credit, delivery)?;
+        let sent = session.send_frames(link, &mut sending, frame_max, payload, more, out);
         if more || !sent.complete {
-            state.sending = Some(sending);
+            session.link_mut(link.handle)?.sending = Some(sending);
         }
-        Some((delivery_id, sent))
+        Some((sending.delivery_id, sent))
     }
 
     /// Whether the link may begin a delivery as far as its receiver is concerned.
@@ -237,29 +200,10 @@ impl<D: Copy + Default> Connection<D> {
         credit: Credit,
         delivery: NewDelivery<D>,
     ) -> Option<Serial> {
-        let _spent = credit;
         let session = self.session_mut(link.channel)?;
-        let delivery_id = session.outgoing.next();
-        session.link_mut(link.handle)?.sending = Some(Sending {
-            delivery_id,
-            settled: delivery.settled,
-            started: false,
-            message_format: delivery.message_format,
-            tag: delivery.tag,
-        });
-        if delivery.settled {
-            session.outgoing.skip();
-        } else {
-            let rcv_settle_mode =
-                session.link(link.handle).map_or(ReceiverSettleMode::First, |link| link.rcv_settle_mode);
-            session.outgoing.push(Unsettled {
-                handle: link.handle,
-                data: delivery.data,
-                terminal: false,
-                rcv_settle_mode,
-            });
-        }
-        Some(delivery_id)
+        let sending = session.begin_delivery(link.handle, credit, delivery)?;
+        session.link_mut(link.handle)?.sending = Some(sending);
+        Some(sending.delivery_id)
     }
 
     /// Sends as much of `payload` as the session's window allows, `more` saying that further payload of
@@ -267,17 +211,14 @@ impl<D: Copy + Default> Connection<D> {
     pub fn send_payload(&mut self, link: LinkRef, payload: &[u8], more: bool, out: &mut Output) -> Sent {
         let frame_max = self.peer.max_frame_size;
         let nothing = Sent { consumed: 0, complete: false };
-        if !self.may_write(link.channel) {
-            return nothing;
-        }
-        let Some(session) = self.session_mut(link.channel) else { return nothing };
-        let Session { flow, links, window_wanted, .. } = session;
-        let state = links.get_mut(link.handle.0 as usize).and_then(Option::as_deref_mut);
-        let Some(state) = state else { return nothing };
-        let Some(sending) = &mut state.sending else { return nothing };
-        let sent = send_frames(flow, window_wanted, link, sending, frame_max, payload, more, out);
-        if sent.complete && !more {
-            state.sending = None;
+        let Some(session) = self.writable_mut(link.channel) else { return nothing };
+        let sending = session.link_mut(link.handle).and_then(|state| state.sending.take());
+        let Some(mut sending) = sending else { return nothing };
+        let sent = session.send_frames(link, &mut sending, frame_max, payload, more, out);
+        if (more || !sent.complete)
+            && let Some(state) = session.link_mut(link.handle)
+        {
+            state.sending = Some(sending);
         }
         sent
     }
@@ -285,11 +226,8 @@ impl<D: Copy + Default> Connection<D> {
     /// Gives the delivery under way up. If some of it has gone, the peer is told to forget it. Returns
     /// whether the frame for that has gone (or none was due); it needs the session's window like any other.
     pub fn abort_delivery(&mut self, link: LinkRef, out: &mut Output) -> bool {
-        if !self.may_write(link.channel) {
-            return true;
-        }
         let frame_max = self.peer.max_frame_size;
-        let Some(session) = self.session_mut(link.channel) else { return true };
+        let Some(session) = self.writable_mut(link.channel) else { return true };
         let window_open = session.flow.remote_incoming_window > 0;
         let Some(state) = session.link_mut(link.handle) else { return true };
         let Some(sending) = state.sending else { return true };
@@ -368,12 +306,8 @@ impl<D: Copy + Default> Connection<D> {
         state: Option<&DeliveryState<'_>>,
         out: &mut Output,
     ) {
-        let silent = self.is_silent();
         let frame_max = self.peer.max_frame_size;
-        let Some(session) = self.session_mut(channel) else { return };
-        if silent || session.state == SessionState::EndSent {
-            return;
-        }
+        let Some(session) = self.writable_mut(channel) else { return };
         let slot = match role {
             Role::Receiver => &mut session.pending_as_receiver,
             Role::Sender => &mut session.pending_as_sender,
@@ -492,38 +426,71 @@ impl<D: Copy + Default> Connection<D> {
     }
 }
 
-/// Sends as much of a delivery's `payload` as the session's window allows, `more` saying that further payload will
-/// come.
-#[inline]
-#[allow(clippy::too_many_arguments)] // parts of one session, borrowed one by one
-fn send_frames(
-    flow: &mut SessionFlow,
-    window_wanted: &mut bool,
-    link: LinkRef,
-    sending: &mut Sending,
-    frame_max: u32,
-    mut payload: &[u8],
-    more: bool,
-    out: &mut Output,
-) -> Sent {
-    let mut consumed = 0;
-    loop {
-        if flow.remote_incoming_window == 0 {
-            *window_wanted = true;
-            return Sent { consumed, complete: false };
+impl<D> Session<D> {
+    /// As sender: takes the right to send one delivery on a link.
+    #[inline]
+    fn take_credit(&mut self, handle: Handle) -> Option<Credit> {
+        if self.flow.remote_incoming_window == 0 {
+            self.window_wanted = true;
+            return None;
         }
-        // The first frame goes even if it is empty: deliveries must come in the order of their numbers,
-        // and another link may begin one before there is more of this.
-        if payload.is_empty() && more && sending.started {
-            return Sent { consumed, complete: true };
+        let link = self.link_mut(handle)?;
+        if link.sending.is_some() || link.state != LinkState::Attached {
+            return None;
         }
-        let gone = write::transfer(out, link.channel.0, frame_max, &frame(link, sending, more), payload);
-        sending.started = true;
-        flow.send_transfer();
-        consumed += gone;
-        payload = &payload[gone..];
-        if payload.is_empty() {
-            return Sent { consumed, complete: true };
+        link.take_credit()
+    }
+
+    /// Gives a delivery its number. What it returns is kept with the link while the delivery is under way.
+    #[inline]
+    fn begin_delivery(
+        &mut self,
+        handle: Handle,
+        credit: Credit,
+        delivery: NewDelivery<D>,
+    ) -> Option<Sending> {
+        let _spent = credit;
+        let rcv_settle_mode = self.link(handle)?.rcv_settle_mode;
+        let NewDelivery { message_format, settled, tag, data } = delivery;
+        let delivery_id = self.outgoing.next();
+        if settled {
+            self.outgoing.skip();
+        } else {
+            self.outgoing.push(Unsettled { handle, data, terminal: false, rcv_settle_mode });
+        }
+        Some(Sending { delivery_id, settled, started: false, message_format, tag })
+    }
+
+    /// Sends as much of a delivery's `payload` as the window allows, `more` saying that further payload will come.
+    #[inline]
+    fn send_frames(
+        &mut self,
+        link: LinkRef,
+        sending: &mut Sending,
+        frame_max: u32,
+        mut payload: &[u8],
+        more: bool,
+        out: &mut Output,
+    ) -> Sent {
+        let mut consumed = 0;
+        loop {
+            if self.flow.remote_incoming_window == 0 {
+                self.window_wanted = true;
+                return Sent { consumed, complete: false };
+            }
+            // The first frame goes even if it is empty: deliveries must come in the order of their numbers,
+            // and another link may begin one before there is more of this.
+            if payload.is_empty() && more && sending.started {
+                return Sent { consumed, complete: true };
+            }
+            let gone = write::transfer(out, link.channel.0, frame_max, &frame(link, sending, more), payload);
+            sending.started = true;
+            self.flow.send_transfer();
+            consumed += gone;
+            payload = &payload[gone..];
+            if payload.is_empty() {
+                return Sent { consumed, complete: true };
+            }
         }
     }
 }

@@ -235,7 +235,8 @@ fn snapshot(config: &Config, id: &str) -> Snapshot {
     snapshot
 }
 
-fn treatment(distribution: Distribution) -> Treatment {
+/// What the routing table knows a distribution as.
+pub(super) fn treatment(distribution: Distribution) -> Treatment {
     match distribution {
         Distribution::Multicast => Treatment::Multicast,
         Distribution::Closest => Treatment::Closest,
@@ -303,19 +304,13 @@ pub(super) fn connection_settings(
     };
     ListenerSettings {
         engine,
-        name: String::new(),
-        role: ConnectionRole::Normal,
-        dialled: None,
-        shard: None,
-        link_capacity: 0,
-        max_message_size: 0,
         strip_in,
         strip_out,
-        trace: false,
         open_properties: properties
             .iter()
             .map(|member| (member.key.clone(), open_properties::encode(&member.value)))
             .collect(),
+        ..ListenerSettings::default()
     }
 }
 

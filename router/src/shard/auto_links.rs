@@ -16,6 +16,7 @@ use super::queue::Egress;
 use super::slots::{ConnectionRole, Slot};
 use crate::base::id::{AutoLinkKey, Channel, ConnectionKey, LinkKey};
 use crate::base::limits::LINKS_PER_CONNECTION_MAX;
+use crate::base::lock::Mutex;
 use crate::base::slab::KeyedSlab;
 use crate::base::time::Instant;
 use crate::engine::{Attachment, Cause, Fault, LinkRef};
@@ -25,7 +26,7 @@ use crate::routing::{Address, Class};
 use ringmain_codec::{Attach, ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// How long after its end a link is attached again, and how long after each further one.
@@ -360,12 +361,7 @@ impl Core {
                 "the peer's handle-max leaves no handle, or its max-frame-size no room for the address",
             ));
         };
-        slot.links += 1;
-        let party = slot.party;
-        self.outside_links += usize::from(party.is_outside());
-        let id = self.next_link_id;
-        self.next_link_id += self.id_step;
-        let link_key = self.links.insert(RouterLink {
+        let inserted = self.insert_link(connection, |id, slot| RouterLink {
             id,
             connection,
             link,
@@ -373,14 +369,16 @@ impl Core {
             address: None,
             capacity: 0,
             remote: false,
-            party,
+            party: slot.party,
             auto_link: Some(key),
             place: 0,
             max_message_size: 0,
             direction,
             counters: LinkCounters::default(),
         });
-        slot.engine.set_user(link, Some(link_key.into()));
+        let (Some((id, link_key)), Some(slot)) = (inserted, self.connections.get(connection)) else {
+            return Ok(());
+        };
         auto_link.note(slot.id, id, AutoLinkState::Attaching, None);
         if let Some(attempt) = self.auto_links.attempts.get_mut(key) {
             attempt.progress = Progress::Attaching(link_key);

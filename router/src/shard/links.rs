@@ -359,26 +359,21 @@ impl Core {
             }
             return None;
         }
-        slot.links += 1;
-        let party = slot.party;
-        self.outside_links += usize::from(party.is_outside());
-        let id = self.next_link_id;
-        self.next_link_id += self.id_step;
-        let link_key = self.links.insert(RouterLink {
+        let (id, link_key) = self.insert_link(key, |id, slot| RouterLink {
             id,
             connection: key,
             link,
             address,
             remote: false,
-            party,
+            party: slot.party,
             auto_link: None,
             place: 0,
             max_message_size: attach.max_message_size.unwrap_or(0),
             capacity: slot.listener.link_capacity,
             direction,
             counters: LinkCounters::default(),
-        });
-        slot.engine.set_user(link, Some(link_key.into()));
+        })?;
+        let slot = self.connections.get(key)?;
         if slot.is_internal() {
             return Some(link_key);
         }
@@ -392,6 +387,24 @@ impl Core {
             describe_target(attachment.target)
         );
         Some(link_key)
+    }
+
+    /// Puts a link of a connection in, which counts it. Returns its number in logs, which `make` is told, and its key.
+    pub(super) fn insert_link(
+        &mut self,
+        connection: ConnectionKey,
+        make: impl FnOnce(u64, &Slot) -> RouterLink,
+    ) -> Option<(u64, LinkKey)> {
+        let slot = self.connections.get_mut(connection)?;
+        let id = self.next_link_id;
+        self.next_link_id += self.id_step;
+        let made = make(id, slot);
+        let link = made.link;
+        let key = self.links.insert(made);
+        slot.engine.set_user(link, Some(key.into()));
+        slot.links += 1;
+        self.outside_links += usize::from(slot.party.is_outside());
+        Some((id, key))
     }
 
     /// Counts a receiver as a destination of its address, if it isn't yet. (Those of other shards are counted

@@ -8,7 +8,8 @@ use super::field::Field;
 use super::reply::Refusal;
 use crate::control::config::{AddressConfig, AddressMatch, Distribution};
 use crate::control::registry::Reconfigure;
-use crate::routing::{AddressSettings, PHASE_MAX, Treatment};
+use crate::control::router::treatment;
+use crate::routing::{AddressSettings, PHASE_MAX};
 use ringmain_codec::Value;
 use std::borrow::Cow;
 use tokio::sync::{mpsc, oneshot};
@@ -100,6 +101,20 @@ impl Address {
         }
     }
 
+    /// What a section of the file says. Without a name it is called after `number`.
+    fn of(config: &AddressConfig, identity: String, number: &dyn std::fmt::Display) -> Self {
+        Self {
+            identity,
+            name: Some(config.name.clone().unwrap_or_else(|| format!("address/{number}"))),
+            matching: config.matching.clone(),
+            distribution: config.distribution,
+            priority: config.priority,
+            ingress_phase: config.ingress_phase,
+            egress_phase: config.egress_phase,
+            has_fallback: config.has_fallback,
+        }
+    }
+
     fn settings(&self) -> AddressSettings {
         AddressSettings {
             treatment: treatment(self.distribution),
@@ -107,15 +122,6 @@ impl Address {
             ingress_phase: self.ingress_phase,
             egress_phase: self.egress_phase,
         }
-    }
-}
-
-fn treatment(distribution: Distribution) -> Treatment {
-    match distribution {
-        Distribution::Multicast => Treatment::Multicast,
-        Distribution::Closest => Treatment::Closest,
-        Distribution::Balanced => Treatment::Balanced,
-        Distribution::Unavailable => Treatment::Unavailable,
     }
 }
 
@@ -144,16 +150,7 @@ impl Addresses {
     pub(super) fn new(configured: &[AddressConfig], reconfigure: mpsc::UnboundedSender<Reconfigure>) -> Self {
         let mut addresses = Self { all: Vec::new(), next_identity: 1, reconfigure };
         for (index, config) in configured.iter().enumerate() {
-            let address = Address {
-                identity: addresses.take_identity(),
-                name: Some(config.name.clone().unwrap_or_else(|| format!("address/{index}"))),
-                matching: config.matching.clone(),
-                distribution: config.distribution,
-                priority: config.priority,
-                ingress_phase: config.ingress_phase,
-                egress_phase: config.egress_phase,
-                has_fallback: config.has_fallback,
-            };
+            let address = Address::of(config, addresses.take_identity(), &index);
             addresses.all.push(address);
         }
         addresses
@@ -265,16 +262,8 @@ impl Addresses {
             Some(place) => self.all[place].identity.clone(),
             None => self.take_identity(),
         };
-        let address = Address {
-            name: Some(config.name.clone().unwrap_or_else(|| format!("address/{identity}"))),
-            identity,
-            matching: config.matching.clone(),
-            distribution: config.distribution,
-            priority: config.priority,
-            ingress_phase: config.ingress_phase,
-            egress_phase: config.egress_phase,
-            has_fallback: config.has_fallback,
-        };
+        let number = identity.clone();
+        let address = Address::of(config, identity, &number);
         self.publish(address.pattern(), Some(address.settings())).await;
         match place {
             Some(place) => self.all[place] = address,

@@ -346,6 +346,22 @@ fn unsafe_faults(file: &str, text: &str) -> Vec<String> {
     faults
 }
 
+/// Where locks are made, such that they can be counted.
+const LOCKS: &str = "router/src/base/lock.rs";
+
+/// Locks of the standard library that aren't made there.
+fn lock_faults(file: &str, text: &str) -> Vec<String> {
+    if !file.starts_with("router/src/") || file == LOCKS {
+        return Vec::new();
+    }
+    let is_lock = |path: &[String]| {
+        matches!(path, [first, second, last] if first == "std" && second == "sync"
+            && ["Mutex", "RwLock", "Condvar"].contains(&last.as_str()))
+    };
+    let found = paths(text).into_iter().filter(|(path, _)| path.len() >= 3 && is_lock(&path[..3]));
+    found.map(|(path, _)| format!("{file}: {} isn't counted: see {LOCKS}", path.join("::"))).collect()
+}
+
 /// Notes of work left undone, and code that stands for it.
 fn unfinished_faults(file: &str, text: &str) -> Vec<String> {
     // Put together, so that this file doesn't contain what it looks for.
@@ -484,6 +500,12 @@ fn unsafe_is_fenced_in() {
 }
 
 #[test]
+fn locks_are_made_where_they_are_counted() {
+    let faults: Vec<String> = rust_files().iter().flat_map(|(file, text)| lock_faults(file, text)).collect();
+    expect_none(&faults);
+}
+
+#[test]
 fn nothing_is_left_unfinished() {
     let faults: Vec<String> = files().iter().flat_map(|(file, text)| unfinished_faults(file, text)).collect();
     expect_none(&faults);
@@ -610,6 +632,15 @@ mod rules {
             expect_none(&unsafe_faults("router/src/io/uring/ring.rs", text));
         }
         expect_none(&unsafe_faults("router/src/lib.rs", "#![deny(unsafe_code)] // unsafe in words"));
+    }
+
+    #[test]
+    fn locks_are_found() {
+        let text =
+            "use std::sync::{Arc, Mutex};\nstatic S: std::sync::RwLock<u8> = f();\nuse tokio::sync::Mutex;";
+        assert_eq!(lock_faults("router/src/shard/turn.rs", text).len(), 2);
+        expect_none(&lock_faults(LOCKS, text));
+        expect_none(&lock_faults("perf-tests/src/main.rs", text));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::format::Record;
 use super::level::{Level, Module};
+use crate::base::lock::Mutex;
 use std::collections::VecDeque;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Lines that are kept: with the longest text of each, 4 MiB.

@@ -14,7 +14,7 @@ use super::links::{Direction, LinkCounters, RouterLink};
 use super::mailbox::{Change, Report};
 use super::queue::Egress;
 use super::seat::{HandOff, Rings};
-use super::slots::{ConnectionRole, ListenerSettings, SharedSettings};
+use super::slots::{ListenerSettings, SharedSettings};
 use super::{Core, Party, slots};
 use crate::base::id::{AddressKey, ConnectionKey, LinkKey, ShardId};
 use crate::base::limits::{
@@ -65,16 +65,8 @@ pub(super) fn settings() -> SharedSettings {
             offered_capabilities: &[],
             desired_capabilities: &[],
         },
-        name: String::new(),
-        role: ConnectionRole::Normal,
-        dialled: None,
-        shard: None,
         link_capacity: UNSETTLED_PER_LINK_MAX,
-        max_message_size: 0,
-        strip_in: false,
-        strip_out: false,
-        trace: false,
-        open_properties: Vec::new(),
+        ..ListenerSettings::default()
     })
 }
 

@@ -38,8 +38,9 @@ impl ConnectionRole {
     }
 }
 
-/// What the configuration of a listener or connector means for its connections, beside the engine's settings.
-#[derive(Clone, Debug)]
+/// What the configuration of a listener or connector means for its connections, beside the engine's settings. The default asks
+/// for nothing, and gives no credit.
+#[derive(Clone, Debug, Default)]
 pub struct ListenerSettings {
     /// What our open says and our end keeps to.
     pub engine: Settings,

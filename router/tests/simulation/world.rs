@@ -11,7 +11,7 @@ use ringmain::rcu::Publisher;
 use ringmain::routing::{AddressSettings, Consumer, Snapshot, Treatment};
 use ringmain::shard::mailbox::{Change, Mailbox, Message, Report};
 use ringmain::shard::seat::{Presence, seats};
-use ringmain::shard::slots::{ConnectionRole, ListenerSettings};
+use ringmain::shard::slots::ListenerSettings;
 use ringmain::shard::turn::{Others, Shard};
 use ringmain::shard::{Party, ShardHoldings};
 use std::collections::VecDeque;
@@ -42,16 +42,10 @@ pub fn listener() -> ListenerSettings {
             handshake_timeout: Some(HANDSHAKE),
             ..Settings::default()
         },
-        name: String::new(),
-        role: ConnectionRole::Normal,
-        dialled: None,
-        shard: None,
         link_capacity: 250,
-        max_message_size: 0,
         strip_in: true,
         strip_out: true,
-        trace: false,
-        open_properties: Vec::new(),
+        ..ListenerSettings::default()
     }
 }
 

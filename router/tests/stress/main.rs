@@ -16,7 +16,7 @@ use ringmain::rcu::Publisher;
 use ringmain::routing::{Consumer, Snapshot, Treatment};
 use ringmain::shard::mailbox::{Mailbox, Message, Report};
 use ringmain::shard::seat::{Presence, Seat, seats};
-use ringmain::shard::slots::{ConnectionRole, ListenerSettings};
+use ringmain::shard::slots::ListenerSettings;
 use ringmain::shard::turn::{Others, Shard};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -42,16 +42,10 @@ const WAITING_MAX: usize = 1000;
 fn listener() -> ListenerSettings {
     ListenerSettings {
         engine: Settings { container_id: "R".to_owned(), idle_timeout: None, ..Settings::default() },
-        name: String::new(),
-        role: ConnectionRole::Normal,
-        dialled: None,
-        shard: None,
         link_capacity: 250,
-        max_message_size: 0,
         strip_in: true,
         strip_out: true,
-        trace: false,
-        open_properties: Vec::new(),
+        ..ListenerSettings::default()
     }
 }
 

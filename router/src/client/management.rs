@@ -583,7 +583,8 @@ impl User for State {
             Event::Flow { link, .. } => {
                 wire.connection.answer_flow(link, 0, &mut wire.out);
             }
-            Event::Closed(_) | Event::SenderFlow { .. } | Event::WindowOpened(_) => {}
+            // The wire does what is to be done in the SASL layer.
+            Event::Sasl(_) | Event::Closed(_) | Event::SenderFlow { .. } | Event::WindowOpened(_) => {}
         }
         Ok(())
     }

@@ -172,6 +172,7 @@ impl User for Receiver<'_> {
                 Event::Flow { .. }
                 | Event::SenderFlow { .. }
                 | Event::WindowOpened(_)
+                | Event::Sasl(_)
                 | Event::Opened(_)
                 | Event::Begun(_)
                 | Event::AttachRequested { .. }

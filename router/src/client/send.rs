@@ -181,6 +181,7 @@ impl User for Sender<'_> {
             Some(
                 Event::SenderFlow { .. }
                 | Event::Transfer(_)
+                | Event::Sasl(_)
                 | Event::Opened(_)
                 | Event::Begun(_)
                 | Event::AttachRequested { .. }

@@ -138,7 +138,8 @@ impl Peer {
                 self.link = None;
                 self.connection.clear_link(link);
             }
-            Event::Begun(_)
+            Event::Sasl(_)
+            | Event::Begun(_)
             | Event::Attached { .. }
             | Event::SenderFlow { .. }
             | Event::WindowOpened(_)

@@ -13,6 +13,7 @@ use super::interrupt::interrupts;
 use super::url::Target;
 use crate::base::buffer::{BufferPool, Output};
 use crate::base::time::Instant;
+use crate::engine::sasl::Duty;
 use crate::engine::settings::SaslPolicy;
 use crate::engine::{Connection, Event, Settings, Side};
 
@@ -195,6 +196,13 @@ impl Wire {
             let progress = self.connection.recv(&input[done..], now, &mut self.out);
             done += progress.consumed;
             match progress.event {
+                Some(Event::Sasl(Duty::Work(mut exchange))) => {
+                    let answer = exchange.work();
+                    let now = self.now();
+                    if let Some(event) = self.connection.recv_worked(exchange, answer, now, &mut self.out) {
+                        user.on_event(event, self)?;
+                    }
+                }
                 Some(event) => user.on_event(event, self)?,
                 None => break,
             }

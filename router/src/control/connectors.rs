@@ -232,6 +232,7 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
         sasl: SaslPolicy::Required,
         offered_capabilities: CAPABILITIES,
         desired_capabilities: CAPABILITIES,
+        ..Settings::default()
     };
     Ok(ListenerSettings {
         link_capacity: config.link_capacity,
@@ -344,8 +345,8 @@ impl Dialler {
         let mut opened: Option<(Instant, Box<str>)> = None;
         loop {
             let reason = match events.recv().await {
-                Some(DialledEvent::Opened { connection, id, container, failover }) => {
-                    self.opened(place, server, (shard, connection, id), &container, failover);
+                Some(DialledEvent::Opened { connection, id, mechanism, container, failover }) => {
+                    self.opened(place, server, (shard, connection, id), mechanism, &container, failover);
                     opened = Some((Instant::now(), container));
                     continue;
                 }
@@ -364,15 +365,17 @@ impl Dialler {
         place: usize,
         server: &Server,
         connection: (ShardId, ConnectionKey, u64),
+        mechanism: Option<&str>,
         container: &str,
         failover: Option<Vec<FailoverServer>>,
     ) {
         let mut state = self.state.borrow_mut();
         state.status = ConnectorState::Success;
         state.message = format!(
-            "[C{}] Connection Opened: dir=out host={} encrypted=no auth=ANONYMOUS container_id={container}",
+            "[C{}] Connection Opened: dir=out host={} encrypted=no auth={} container_id={container}",
             connection.2,
-            server.host_port()
+            server.host_port(),
+            mechanism.unwrap_or("no")
         );
         state.connection = Some(connection);
         if let Some(others) = failover {

@@ -271,6 +271,7 @@ pub(super) fn listener_settings(
         sasl: if listener.is_authentication_required { SaslPolicy::Required } else { SaslPolicy::Optional },
         offered_capabilities: CAPABILITIES,
         desired_capabilities: CAPABILITIES,
+        ..Settings::default()
     };
     let role = match listener.role {
         Role::Normal => ConnectionRole::Normal,

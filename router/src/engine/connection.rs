@@ -1,7 +1,8 @@
 //! Connections (AMQP 1.0 §2.4): protocol headers, the SASL layer, open and close, idle time-outs.
 
 use super::event::{Cause, Event, LinkRef, OfDelivery, Progress};
-use super::sasl::{self, SaslState, SaslStep};
+use super::handshake::Handshake;
+use super::sasl::{Identity, SaslState};
 use super::session::Session;
 use super::settings::{SaslPolicy, Settings, Side};
 use super::violation::{Fault, Violation};
@@ -25,7 +26,7 @@ pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the next bytes must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+pub(super) enum Stage {
     /// The peer's first protocol header.
     Header,
     /// A frame of the SASL layer.
@@ -68,8 +69,8 @@ pub struct Holdings {
 #[derive(Debug)]
 pub struct Connection<D> {
     pub(super) settings: Rc<Settings>,
-    side: Side,
-    stage: Stage,
+    pub(super) side: Side,
+    pub(super) stage: Stage,
     open_sent: bool,
     open_received: bool,
     pub(super) close_sent: bool,
@@ -96,8 +97,10 @@ pub struct Connection<D> {
     silent: bool,
     /// Whether the user was told that the connection is closed.
     closed_told: bool,
-    /// Whether the SASL layer was gone through.
-    authenticated: bool,
+    /// What was needed until the peer was known.
+    pub(super) handshake: Box<Handshake>,
+    /// Who it is.
+    pub(super) identity: Option<Identity>,
     /// Whether the peer has had its time: the socket goes now, whatever is still to be sent.
     given_up: bool,
 }
@@ -127,7 +130,8 @@ impl<D: Copy + Default> Connection<D> {
             open_properties: Box::default(),
             silent: false,
             closed_told: false,
-            authenticated: false,
+            handshake: Box::default(),
+            identity: None,
             given_up: false,
         };
         match (side, connection.settings.sasl) {
@@ -156,7 +160,7 @@ impl<D: Copy + Default> Connection<D> {
     /// Whether the peers went through the SASL layer.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
-        self.authenticated
+        self.identity.is_some()
     }
 
     /// Whether nothing more will be said: once the output has gone, the socket can be closed.
@@ -281,11 +285,15 @@ impl<D: Copy + Default> Connection<D> {
             }
             (ProtocolId::Sasl, Side::Acceptor) if supported => {
                 write::bytes(out, &ProtocolHeader::SASL.to_bytes());
-                self.stage = Stage::Sasl(sasl::start(self.side, out));
+                if let Err(fault) = self.start_sasl(out) {
+                    return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
+                }
             }
             (ProtocolId::Amqp, Side::Initiator) if supported && !sasl_required => self.stage = Stage::Frames,
             (ProtocolId::Sasl, Side::Initiator) if supported && sasl_required => {
-                self.stage = Stage::Sasl(sasl::start(self.side, out));
+                if let Err(fault) = self.start_sasl(out) {
+                    return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
+                }
             }
             (ProtocolId::Amqp | ProtocolId::Tls | ProtocolId::Sasl, Side::Acceptor | Side::Initiator) => {
                 let fault = Fault::describe(
@@ -340,49 +348,8 @@ impl<D: Copy + Default> Connection<D> {
         Ok(Some((None, &input[ProtocolHeader::LEN..])))
     }
 
-    fn recv_sasl<'b>(
-        &mut self,
-        state: SaslState,
-        input: &'b [u8],
-        now: Instant,
-        out: &mut Output,
-    ) -> Step<'b> {
-        // The layer has no close: what is wrong in it ends the connection without a word.
-        let (frame, rest) = match split_frame(input, FRAME_BEFORE_OPEN_MAX) {
-            Ok(None) => return Ok(None),
-            Ok(Some(split)) => split,
-            Err(malformed) => return Ok(Some((Some(self.fail_silently(malformed.into(), now)), &[]))),
-        };
-        if frame.kind != FrameKind::Sasl {
-            let fault = Fault::new(Condition::FRAMING_ERROR, "an AMQP frame came inside the SASL layer");
-            return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
-        }
-        let step = sasl::recv(state, frame.body, self.settings.hostname.as_deref(), out);
-        match step {
-            Ok(SaslStep::Continue(state)) => self.stage = Stage::Sasl(state),
-            Ok(SaslStep::Done) => {
-                self.authenticated = true;
-                self.stage = Stage::HeaderAfterSasl;
-                if self.side == Side::Initiator {
-                    write::bytes(out, &ProtocolHeader::AMQP.to_bytes());
-                    self.send_open(out);
-                }
-            }
-            Ok(SaslStep::Failed(fault)) => return Ok(Some((Some(self.fail_silently(fault, now)), &[]))),
-            Err(Violation::Connection(fault) | Violation::Session(_, fault) | Violation::Link(_, fault)) => {
-                return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
-            }
-        }
-        Ok(Some((None, rest)))
-    }
-
-    fn fail_silently(&mut self, fault: Fault, now: Instant) -> Event<'static> {
-        self.end_silently(now);
-        Event::Closed(Cause::Ours(fault))
-    }
-
     /// Nothing more is said or understood.
-    fn end_silently(&mut self, now: Instant) {
+    pub(super) fn end_silently(&mut self, now: Instant) {
         self.stage = Stage::Discard;
         self.close_sent = true;
         self.close_received = true;
@@ -504,7 +471,7 @@ impl<D: Copy + Default> Connection<D> {
             Stage::Sasl(_) | Stage::Frames => match start.first_chunk::<4>() {
                 None => 4,
                 Some(&size) => {
-                    let most = self.settings.max_frame_size.max(FRAME_BEFORE_OPEN_MAX);
+                    let most = self.settings.max_frame_size.max(self.settings.sasl_frame_max);
                     (u32::from_be_bytes(size).min(most) as usize).max(8)
                 }
             },
@@ -652,7 +619,7 @@ impl<D: Copy + Default> Connection<D> {
         // A beat halfway leaves the other half for the journey.
         let beat =
             if self.close_sent { None } else { self.peer.idle_timeout.map(|limit| self.spoke + limit / 2) };
-        [handshake, silent, beat].into_iter().flatten().min()
+        [handshake, silent, beat, self.handshake.refused_at()].into_iter().flatten().min()
     }
 
     /// Does what time demands: an empty frame, or the end of a connection that is silent for too long.
@@ -663,6 +630,9 @@ impl<D: Copy + Default> Connection<D> {
         }
         if self.close_sent {
             return None;
+        }
+        if let Some(event) = self.refuse_in_time(now, out) {
+            return Some(event);
         }
         if let Some(limit) = self.settings.handshake_timeout
             && !self.open_received
@@ -741,7 +711,7 @@ impl<D: Copy + Default> Connection<D> {
 }
 
 /// What a received piece led to, and the bytes behind it; `None`: the piece isn't complete yet.
-type Step<'b> = Result<Option<(Option<Event<'b>>, &'b [u8])>, Violation>;
+pub(super) type Step<'b> = Result<Option<(Option<Event<'b>>, &'b [u8])>, Violation>;
 
 fn symbols(list: &'static [&'static str]) -> Symbols<'static> {
     if list.is_empty() { Symbols::None } else { Symbols::Slice(list) }

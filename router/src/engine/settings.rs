@@ -1,5 +1,8 @@
 //! What one end says of itself, the same for many connections.
 
+use super::sasl::{Authenticator, Credentials};
+use crate::base::limits::FRAME_BEFORE_OPEN_MAX;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which end of the connection this is.
@@ -40,6 +43,14 @@ pub struct Settings {
     pub session_frames_max: u32,
     /// Whether SASL is used.
     pub sasl: SaslPolicy,
+    /// As acceptor: who finds out who the peer is. `None`: whoever comes is taken as anonymous.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// As initiator: as whom we introduce ourselves. `None`: as anonymous.
+    pub credentials: Option<Arc<dyn Credentials>>,
+    /// The largest SASL frame that we accept, in bytes; at least 512, which is what the specification has (§5.3.1).
+    pub sasl_frame_max: u32,
+    /// As acceptor: whether a connection that isn't encrypted is sent away.
+    pub is_encryption_required: bool,
     /// The offered-capabilities of the open.
     pub offered_capabilities: &'static [&'static str],
     /// The desired-capabilities of the open.
@@ -57,6 +68,10 @@ impl Default for Settings {
             handshake_timeout: None,
             session_frames_max: u32::MAX >> 1,
             sasl: SaslPolicy::Optional,
+            authenticator: None,
+            credentials: None,
+            sasl_frame_max: FRAME_BEFORE_OPEN_MAX,
+            is_encryption_required: false,
             offered_capabilities: &[],
             desired_capabilities: &[],
         }

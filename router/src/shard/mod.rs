@@ -8,6 +8,8 @@
 //! | `turn` | the loop: completions in, work, output out |
 //! | `slots` | the connections |
 //! | `events` | what the engine reports, and who deals with it |
+//! | `authentication` | finding out who peers are |
+//! | `guard` | what keeps those at bay who haven't shown who they are |
 //! | `auto_links` | links that the router attaches by itself, to a broker's nodes |
 //! | `failover` | other servers that a peer tells of |
 //! | `links` | attaching and losing links; which address they use; who counts as a destination |
@@ -33,6 +35,7 @@
 //! | `mailbox` | messages from and to other threads |
 
 pub mod activity;
+pub mod authentication;
 pub mod auto_links;
 mod congestion;
 mod credit;
@@ -42,6 +45,7 @@ mod failover;
 mod fan_out;
 mod forward;
 mod front;
+pub mod guard;
 pub mod idle;
 mod links;
 pub mod mailbox;
@@ -64,10 +68,12 @@ use crate::base::id::{ConnectionKey, FanOutKey, LinkKey, Serial, ShardId};
 use crate::base::slab::KeyedSlab;
 use crate::base::time::Instant;
 use crate::engine::LinkRef;
+use crate::engine::sasl::Exchange;
 use crate::rcu::Reader;
 use crate::routing::{AddressTable, Snapshot};
 use auto_links::AutoLinks;
 use fan_out::FanOut;
+use guard::Guard;
 use links::RouterLink;
 use mailbox::Report;
 use meters::Measuring;
@@ -242,6 +248,13 @@ pub struct Core {
     outside_links: usize,
     /// Deliveries that waited here for more than a second, and those for more than ten.
     delayed: [u64; 2],
+    /// SASL exchanges with work to do.
+    exchanges_due: Vec<(ConnectionKey, Box<dyn Exchange>)>,
+    /// Peers that weren't who they said, and connections that were one too many before they were open.
+    authentication_failures: u64,
+    refused_half_open: u64,
+    /// Those who haven't shown who they are, on all shards.
+    guard: Arc<Guard>,
     surveys: VecDeque<OngoingSurvey>,
     measuring: Measuring,
 }
@@ -283,6 +296,10 @@ impl Core {
             agent: None,
             outside_links: 0,
             delayed: [0; 2],
+            exchanges_due: Vec::new(),
+            authentication_failures: 0,
+            refused_half_open: 0,
+            guard: Arc::default(),
             surveys: VecDeque::new(),
             measuring: Measuring::default(),
         }

@@ -22,11 +22,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("engine", &["base", "engine"]),
     ("routing", &["base", "routing"]),
     ("io", &["base", "mem", "io"]),
+    // What is in SASL frames; the engine knows when they come.
+    ("sasl", &["base", "engine", "sasl"]),
     ("shard", &["base", "mem", "rcu", "log", "engine", "routing", "io", "shard"]),
-    ("control", &["base", "rcu", "log", "engine", "routing", "io", "shard", "control"]),
-    ("client", &["base", "log", "engine", "client", "cli"]),
+    ("control", &["base", "rcu", "log", "engine", "routing", "io", "sasl", "shard", "control"]),
+    ("client", &["base", "log", "engine", "sasl", "client", "cli"]),
     // Of `control` the tools know the schema and the reader of the configuration.
-    ("tools", &["base", "client", "control", "tools", "cli"]),
+    ("tools", &["base", "sasl", "client", "control", "tools", "cli"]),
     ("cli", &["base", "log", "client", "tools", "cli"]),
     ("main", &["base", "log", "client", "control", "tools", "cli"]),
 ];

@@ -14,4 +14,6 @@ pub mod router;
 mod schedule;
 mod service_manager;
 mod shards;
+mod users;
 mod watchdog;
+mod workers;

@@ -12,7 +12,9 @@ use super::management::{self, Management};
 use super::open_properties;
 use super::service_manager;
 use super::shards::{self, Idling, Shards};
+use super::users::RouterUsers;
 use super::watchdog;
+use super::workers::WorkerThreads;
 use crate::base::id::{ListenerId, ShardId};
 use crate::base::limits::HANDSHAKE_TIMEOUT_DEFAULT;
 use crate::engine::Settings;
@@ -21,12 +23,14 @@ use crate::io::uring::probe;
 use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::{AddressSettings, Snapshot, Treatment};
+use crate::sasl::{ListenerAuthenticator, UserStore};
 use crate::shard::slots::{ConnectionRole, ListenerSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -54,10 +58,11 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
     let cpus = cpus(config)?;
     let snapshot = snapshot(config, &id);
     let idling = Idling { idle: config.router.idle, napi: config.router.napi };
+    let users = RouterUsers::read(config)?;
     let settings: Vec<ListenerSettings> = config
         .served_listeners()
         .map(|listener| {
-            listener_settings(listener, &id, cpus.len())
+            listener_settings(listener, &id, cpus.len(), &users.store())
                 .map_err(|message| format!("{}:{}: listener: {message}", config.file, listener.line))
         })
         .collect::<Result<_, _>>()?;
@@ -83,11 +88,12 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         let no_signals = |error| format!("can't handle signals: {error}");
         let mut signals = Signals::new().map_err(no_signals)?;
         let hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
-        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
+        let (mut shards, registry) =
+            shards::start(snapshot, &settings, &cpus, idling, Arc::new(WorkerThreads::default()))?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
         let (http, questions) = Http::new(shards.handle(), &id);
-        let endpoints = Endpoints::new(&id, shards.handle(), http.clone());
+        let endpoints = Endpoints::new(&id, shards.handle(), http.clone(), users);
         let questions = tokio_uring::spawn(questions.answer(endpoints.clone()));
         start_endpoints(&endpoints, config, &addresses);
         let setup = management::Setup {
@@ -249,6 +255,7 @@ pub(super) fn listener_settings(
     listener: &ListenerConfig,
     id: &str,
     shards: usize,
+    users: &Arc<UserStore>,
 ) -> Result<ListenerSettings, String> {
     let shard = listener.shard.map(|shard| {
         if usize::from(shard) < shards {
@@ -257,6 +264,11 @@ pub(super) fn listener_settings(
         Err(format!("'shard' is {shard}, but there are only shards 0 to {}", shards - 1))
     });
     let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+    let authenticator = ListenerAuthenticator {
+        mechanisms: (!listener.sasl_mechanisms.is_empty()).then(|| listener.known_mechanisms()),
+        is_authentication_required: listener.is_authentication_required,
+        users: users.clone(),
+    };
     let engine = Settings {
         container_id: id.to_owned(),
         hostname: None,
@@ -271,6 +283,9 @@ pub(super) fn listener_settings(
         sasl: if listener.is_authentication_required { SaslPolicy::Required } else { SaslPolicy::Optional },
         offered_capabilities: CAPABILITIES,
         desired_capabilities: CAPABILITIES,
+        authenticator: Some(Arc::new(authenticator)),
+        sasl_frame_max: listener.sasl_max_frame_size,
+        is_encryption_required: listener.is_encryption_required,
         ..Settings::default()
     };
     let role = match listener.role {
@@ -287,6 +302,7 @@ pub(super) fn listener_settings(
         link_capacity: listener.link_capacity,
         max_message_size: listener.max_message_size,
         trace: listener.is_traced,
+        half_open: listener.half_open,
         ..connection_settings(engine, listener.strip_annotations, &listener.open_properties)
     })
 }

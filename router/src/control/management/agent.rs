@@ -54,6 +54,7 @@ pub(super) struct Agent {
     addresses: Addresses,
     logs: Logs,
     follower: Follower,
+    endpoints: Endpoints,
 }
 
 impl Agent {
@@ -63,10 +64,11 @@ impl Agent {
         Self {
             shards: Shards::new(mailboxes),
             process: Process::new(router_id),
-            configuration: Configuration::new(config, endpoints, router_id),
+            configuration: Configuration::new(config, endpoints.clone(), router_id),
             addresses: Addresses::new(&config.addresses, reconfigure),
             logs: Logs::new(config),
             follower: Follower::new(config),
+            endpoints,
         }
     }
 
@@ -79,9 +81,10 @@ impl Agent {
     /// has changed in it.
     pub(super) async fn reload(&mut self) {
         service_manager::reloading();
-        let Self { follower, configuration, addresses, logs, .. } = self;
+        let Self { follower, configuration, addresses, logs, endpoints, .. } = self;
         // First, so that all that follows is in the new files; and whatever the configuration has.
         logs.reopen();
+        endpoints.reread_users();
         let reloaded = follower.reload(Followers { configuration, addresses, logs }).await;
         service_manager::reloaded(reloaded);
     }

@@ -20,8 +20,8 @@ const PRINTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[must_use]
 pub fn receive(options: &ReceiveOptions) -> Status {
     let mut receiver = Receiver::new(options);
-    let result =
-        Wire::connect(&options.target, options.timeout.0).and_then(|mut wire| wire.run(&mut receiver));
+    let result = Wire::connect(&options.target, options.timeout.0, &options.sasl)
+        .and_then(|mut wire| wire.run(&mut receiver));
     let result = result.and_then(|()| receiver.endpoint.timed_out());
     let is_enough = options.count.is_none_or(|count| receiver.received >= count);
     let result = match result {

@@ -240,6 +240,7 @@ fn command(line: &str) -> Status {
             | Command::Stat(_)
             | Command::Manage(_)
             | Command::Top(_)
+            | Command::User(_)
             | Command::Completions(_)
             | Command::Man(_),
         ) => panic!("no client"),

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::failure::Failure;
 use super::interrupt::interrupts;
+use super::sasl::SaslOptions;
 use super::url::Target;
 use crate::base::buffer::{BufferPool, Output};
 use crate::base::time::Instant;
@@ -68,7 +69,12 @@ pub(super) trait User {
 
 impl Wire {
     /// Connects and begins the conversation.
-    pub(super) fn connect(target: &Target, timeout: Option<Duration>) -> Result<Self, Failure> {
+    pub(super) fn connect(
+        target: &Target,
+        timeout: Option<Duration>,
+        sasl: &SaslOptions,
+    ) -> Result<Self, Failure> {
+        let credentials = sasl.credentials(target.login.as_ref()).map_err(Failure::Failed)?;
         let failed = |error: io::Error| Failure::Failed(format!("can't connect to {target}: {error}"));
         let interrupts = interrupts().map_err(failed)?;
         let socket = connect_any(target, timeout.unwrap_or(CONNECT_TIMEOUT)).map_err(|error| {
@@ -84,6 +90,7 @@ impl Wire {
             hostname: Some(target.host.clone()),
             max_frame_size: FRAME_BYTES_MAX,
             sasl: SaslPolicy::Required,
+            credentials: Some(credentials),
             ..Settings::default()
         });
         let mut out = Output::new(BufferPool::default());

@@ -276,6 +276,14 @@ impl<D: Copy + Default> Connection<D> {
             Err(malformed) => return Ok(Some((Some(self.refuse_header(malformed.into(), now, out)), &[]))),
         };
         let rest = &input[ProtocolHeader::LEN..];
+        if self.side == Side::Acceptor
+            && self.settings.is_encryption_required
+            && !self.handshake.transport().is_encrypted
+        {
+            let fault =
+                Fault::new(Condition::UNAUTHORIZED_ACCESS, "Client connection unencrypted - forbidden");
+            return Ok(Some((Some(self.refuse_header(fault, now, out)), &[])));
+        }
         let sasl_required = self.settings.sasl == SaslPolicy::Required;
         let supported = (header.major, header.minor, header.revision) == (1, 0, 0);
         match (header.id, self.side) {
@@ -318,7 +326,10 @@ impl<D: Copy + Default> Connection<D> {
     /// (§2.2).
     fn refuse_header(&mut self, fault: Fault, now: Instant, out: &mut Output) -> Event<'static> {
         if self.side == Side::Acceptor {
+            let is_too_open =
+                self.settings.is_encryption_required && !self.handshake.transport().is_encrypted;
             let served = match self.settings.sasl {
+                SaslPolicy::Required | SaslPolicy::Optional if is_too_open => ProtocolHeader::TLS,
                 SaslPolicy::Required => ProtocolHeader::SASL,
                 SaslPolicy::Optional => ProtocolHeader::AMQP,
             };

@@ -23,6 +23,11 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
+    /// What is known of the way that the bytes take.
+    pub(super) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
     /// When the peer may know that it is refused.
     pub(super) fn refused_at(&self) -> Option<Instant> {
         self.refusal.as_ref().and_then(|(_, at)| *at)
@@ -186,7 +191,8 @@ fn refusal(mechanism: &str, reason: &str) -> Fault {
     let description = if mechanism.is_empty() {
         reason.to_owned()
     } else {
-        format!("Authentication failed [mech={mechanism}]: {reason}")
+        // The reason is logged where it is known who it was.
+        format!("Authentication failed [mech={mechanism}]")
     };
     Fault::describe(Condition::UNAUTHORIZED_ACCESS, description)
 }

@@ -169,7 +169,10 @@ impl Keys {
         let stored_key = decode("stored key", stored_key)?;
         let server_key = decode("server key", server_key)?;
         if stored_key.len() != hash.output_len() || server_key.len() != hash.output_len() {
-            return Err(format!("the keys of {scheme} are {} bytes long, and these aren't", hash.output_len()));
+            return Err(format!(
+                "the keys of {scheme} are {} bytes long, and these aren't",
+                hash.output_len()
+            ));
         }
         Ok(Self { hash, iterations, salt, stored_key, server_key })
     }

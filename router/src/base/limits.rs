@@ -52,6 +52,13 @@ pub const AUTHENTICATION_SOURCES_MAX: usize = 4096;
 /// Passwords that wait to be checked, of all shards; then whoever comes is sent away.
 pub const PASSWORD_CHECKS_MAX: usize = 256;
 
+/// Descriptors that strangers don't get, so that there are some for operators on the machine itself, for files and for health
+/// checks; where there are few in all, as many as [`DESCRIPTORS_KEPT_PART`] says.
+pub const DESCRIPTORS_KEPT_MAX: u64 = 64;
+
+/// The part of all descriptors that strangers don't get, as its inverse.
+pub const DESCRIPTORS_KEPT_PART: u64 = 8;
+
 const _: () = assert!(AUTHENTICATION_DELAY_MAX.as_millis() < HANDSHAKE_TIMEOUT_DEFAULT.as_millis());
 
 /// A buffer for a connection that has little to send.

@@ -84,6 +84,8 @@ pub enum TooMany {
     OfListener,
     /// That of the block.
     OfBlock,
+    /// That of the process: the last descriptors are kept.
+    OfProcess,
 }
 
 /// A connection that isn't open yet, as long as this is kept.

@@ -336,6 +336,10 @@ impl<D: Driver> Shard<D> {
                 if self.shutdown.is_some() {
                     return;
                 }
+                // Who operates the router from its own machine can do so whatever comes from outside.
+                if !peer.ip().to_canonical().is_loopback() && self.driver.is_last_descriptor(&socket) {
+                    return self.turn_away(listener, peer, TooMany::OfProcess);
+                }
                 let half_open = self.core.guard.admit(listener, peer.ip(), settings.listener.half_open);
                 let half_open = match half_open {
                     Ok(half_open) => Some(half_open),
@@ -490,15 +494,17 @@ impl<D: Driver> Shard<D> {
         if !self.core.refused_half_open.is_power_of_two() {
             return;
         }
-        let attribute = match limit {
-            TooMany::OfListener => "maxHalfOpen",
-            TooMany::OfBlock => "maxHalfOpenPerNetwork",
+        let reason = match limit {
+            TooMany::OfListener => "too many aren't open yet ('maxHalfOpen')",
+            TooMany::OfBlock => "too many from that network aren't open yet ('maxHalfOpenPerNetwork')",
+            TooMany::OfProcess => {
+                "the last descriptors are kept for the router itself; raise the limit of open files"
+            }
         };
         log!(
             Module::Server,
             Level::Warning,
-            "A connection from {peer} to listener {} is closed at once: too many that aren't open yet ('{attribute}'); \
-             closed so in all: {}",
+            "A connection from {peer} to listener {} is closed at once: {reason}. Closed so in all: {}",
             listener.0,
             self.core.refused_half_open
         );

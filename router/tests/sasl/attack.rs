@@ -1,10 +1,11 @@
 //! Those who only mean to disturb: connections that never come to an open, passwords that are tried.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use ringmain_codec::{Open, Performative, ProtocolHeader, SaslInit, Symbol};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use socket2::{Domain, Socket, Type};
 
 use crate::support::{PATIENCE, Router, Setup, frame_bytes, message};
@@ -115,6 +116,48 @@ fn who_trickles_is_closed_at_the_deadline() {
     router.await_state("their descriptors are free", |router| router.descriptors() <= before);
 }
 
+/// Where descriptors run out, the last ones are kept from strangers: somebody on the machine itself can still ask the router.
+#[test]
+fn the_last_descriptors_are_kept() {
+    // The machine's own address outside of loopback: that which it would use to get elsewhere. Nothing is sent.
+    let probe = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
+    let own = probe.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).and_then(|()| probe.local_addr());
+    let Some(IpAddr::V4(own)) = own.ok().map(|address| address.ip()).filter(|own| !own.is_loopback()) else {
+        eprintln!("SKIPPED: this machine has no address but loopback's, so there are no strangers");
+        return;
+    };
+    let sections = format!("listener {{\n    host: {own}\n    port: 0\n}}\n");
+    let router = Router::with(Setup { sections: &sections, ..Setup::default() });
+    let listening = router.await_log(&format!("Listening on {own}:"));
+    let outside: SocketAddr =
+        listening.rsplit(' ').next().and_then(|word| word.parse().ok()).expect("an address");
+    let limit = router.descriptors() as u64 + 60;
+    let pid = Pid::from_raw(router.process_id().cast_signed()).expect("a process id");
+    prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(limit), maximum: Some(limit) })
+        .expect("the limit of one's own process can be lowered");
+    let mut strangers = Vec::new();
+    while strangers.len() < 100 {
+        let mut stream = TcpStream::connect(outside).expect("the router listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out that isn't zero");
+        if !is_served(&mut stream) {
+            break;
+        }
+        strangers.push(stream);
+    }
+    assert!((30..60).contains(&strangers.len()), "{} strangers were served", strangers.len());
+    router.await_log("the last descriptors are kept for the router itself");
+    let mut operator = TcpStream::connect(router.address()).expect("the router listens");
+    operator.set_read_timeout(Some(PATIENCE)).expect("a time-out that isn't zero");
+    assert!(is_served(&mut operator));
+    drop(strangers);
+    router.await_state("strangers are served again", |_| {
+        TcpStream::connect(outside).is_ok_and(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE)).expect("a time-out that isn't zero");
+            is_served(&mut stream)
+        })
+    });
+}
+
 /// Who is refused hears of it, the log and the metrics count it, and a name is no way into the log.
 #[test]
 fn failures_are_counted() {
@@ -145,5 +188,5 @@ fn failures_are_counted() {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("text");
     assert!(text.contains("\nringmain_authentication_failures_total 4\n"), "{text}");
-    assert!(text.contains("\nringmain_half_open_refused_total 0\n"), "{text}");
+    assert!(text.contains("\nringmain_connections_refused_total 0\n"), "{text}");
 }

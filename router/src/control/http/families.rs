@@ -287,8 +287,8 @@ fn of_router(facts: &Facts<'_>) -> Vec<Family> {
             facts.sum(|totals| totals.authentication_failures),
         ),
         counter(
-            "ringmain_half_open_refused",
-            "Connections closed as soon as they came, since too many hadn't sent their open.",
+            "ringmain_connections_refused",
+            "Connections closed as soon as they came, since there were too many.",
             facts.sum(|totals| totals.refused_half_open),
         ),
         gauge("ringmain_websockets", "Connections that came over WebSocket.", facts.websockets as u64),

@@ -7,6 +7,7 @@ use super::survey::Survey;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::MESSAGES_MAX;
 use crate::io::driver::{Driver, Wake};
+use crate::tls::Profile;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -81,6 +82,13 @@ pub enum Message<D: Driver> {
     },
     /// Close this connection, since its connector was deleted.
     HangUp(ConnectionKey),
+    /// Close the connections whose TLS was made with a version of this profile before `oldest`.
+    RetireTls {
+        /// The profile.
+        profile: Arc<Profile>,
+        /// The oldest version that is still good (`oldestValidOrdinal`).
+        oldest: u64,
+    },
     /// Another auto-link.
     AddAutoLink(Arc<AutoLink>),
     /// Give this auto-link up.

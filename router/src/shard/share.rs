@@ -97,7 +97,7 @@ impl<D: Driver> Shard<D> {
             slot.share.spend(self.turn, bytes.len());
             only_beats = slot.brings_only_beats(bytes, self.core.now);
         }
-        self.core.recv(connection, bytes);
+        self.core.recv_raw(connection, bytes);
         self.driver.release(buffer);
         self.rest_or_wake(connection, only_beats);
     }

@@ -4,6 +4,7 @@ use super::guard::{HalfOpen, HalfOpenLimits};
 use super::mailbox::DialledEvent;
 use super::rest::Rest;
 use super::share::Share;
+use super::tls::{Tls, TlsSettings};
 use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
@@ -15,6 +16,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
@@ -63,6 +65,8 @@ pub struct ListenerSettings {
     pub strip_out: bool,
     /// Whether the frames of its connections are logged, whatever the log's levels are.
     pub trace: bool,
+    /// How its connections are encrypted; `None`: not at all.
+    pub tls: Option<Arc<TlsSettings>>,
     /// How many connections may be under way to their open.
     pub half_open: HalfOpenLimits,
     /// What the configuration adds to the open's properties: keys, and their encoded values.
@@ -94,6 +98,8 @@ pub struct Slot {
     pub engine: Connection<Peer>,
     /// What it has to send.
     pub out: Output,
+    /// What encrypts that, and decrypts what comes; `None`: nothing does.
+    pub(super) tls: Option<Box<Tls>>,
     /// The beginning of a frame whose rest hasn't come yet.
     pub partial: Vec<u8>,
     /// Its listener's settings.
@@ -302,6 +308,7 @@ impl Core {
             id,
             engine,
             out,
+            tls: settings.listener.tls.as_ref().map(|tls| Box::new(Tls::new(tls, self.pool.clone()))),
             partial: Vec::new(),
             listener: settings.listener.clone(),
             origin,
@@ -330,6 +337,9 @@ impl Core {
             trace: settings.listener.trace,
         });
         self.mark_dirty(key);
+        if side == Side::Initiator {
+            self.begin_tls(key);
+        }
         key
     }
 

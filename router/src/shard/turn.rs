@@ -9,6 +9,7 @@ use super::mailbox::{DialledEvent, Mailbox, Message, Report};
 use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
 use super::share::Late;
+use super::tls::Shaken;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
@@ -51,6 +52,8 @@ pub struct Shard<D: Driver> {
     pub(super) workers: Option<Arc<dyn Workers>>,
     /// What comes back from them.
     pub(super) worked: (mpsc::Sender<Worked>, Receiver<Worked>),
+    /// The same of TLS handshakes.
+    pub(super) shaken: (mpsc::Sender<Shaken>, Receiver<Shaken>),
     reports: Option<Sender<Report>>,
     shutdown: Option<Instant>,
     idle: Idle,
@@ -131,6 +134,7 @@ impl<D: Driver> Shard<D> {
             mailboxes,
             workers: None,
             worked: mpsc::channel(),
+            shaken: mpsc::channel(),
             reports,
             shutdown: None,
             idle: Idle::default(),
@@ -240,6 +244,7 @@ impl<D: Driver> Shard<D> {
         self.core.expire_timers();
         self.look_at_resting();
         self.let_work();
+        self.shake_hands();
         self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();
@@ -371,6 +376,7 @@ impl<D: Driver> Shard<D> {
             }
             Completion::Woken => {
                 self.take_worked();
+                self.take_shaken();
                 while let Ok(message) = self.mailbox.try_recv() {
                     self.take_message(message);
                 }
@@ -428,6 +434,7 @@ impl<D: Driver> Shard<D> {
                 // Whoever asked may have stopped waiting.
                 let _gone = reply.send(self.core.set_trace(connection, is_on));
             }
+            Message::RetireTls { profile, oldest } => self.core.retire_tls(&profile, oldest),
             Message::AddAutoLink(auto_link) => self.core.add_auto_link(&auto_link),
             Message::RemoveAutoLink(auto_link) => self.core.remove_auto_link(&auto_link),
         }
@@ -600,15 +607,14 @@ impl<D: Driver> Shard<D> {
             self.core.close_overloaded(connection);
         }
         let Some(slot) = self.core.connections.get_mut(connection) else { return };
-        if slot.out.pending() > 0 && !slot.sending {
-            slot.sending = true;
-            slot.progress = now;
-            slot.engine.spoke(now);
-            let chunks: Chunks = slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect();
-            if slot.is_traced() {
-                slot.trace_sent(&chunks);
+        if !slot.sending {
+            let chunks = slot.next_chunks(&self.core.pool);
+            if !chunks.is_empty() {
+                slot.sending = true;
+                slot.progress = now;
+                slot.engine.spoke(now);
+                self.driver.send(connection, chunks);
             }
-            self.driver.send(connection, chunks);
         }
         let was_read = slot.is_read();
         slot.paused |= pending > OUTPUT_ANSWERS_MAX;
@@ -620,7 +626,12 @@ impl<D: Driver> Shard<D> {
             self.driver.pause_receiving(connection);
         }
         let said_all =
-            slot.out.pending() == 0 && !slot.sending && (slot.engine.is_finished() || slot.peer_ended);
+            slot.is_all_sent() && !slot.sending && (slot.engine.is_finished() || slot.peer_ended);
+        if said_all && !slot.engine.is_given_up() && slot.say_goodbye() {
+            // The end of the records goes with a flush of its own.
+            self.core.mark_dirty(connection);
+            return;
+        }
         if said_all || slot.engine.is_given_up() {
             slot.out.clear();
             self.close(connection);

@@ -12,6 +12,6 @@ pub mod mem;
 pub mod rcu;
 pub mod routing;
 pub mod sasl;
-pub mod tls;
 pub mod shard;
+pub mod tls;
 pub mod tools;

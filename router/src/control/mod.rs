@@ -14,6 +14,7 @@ pub mod router;
 mod schedule;
 mod service_manager;
 mod shards;
+mod tls;
 mod users;
 mod watchdog;
 mod workers;

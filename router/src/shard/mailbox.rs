@@ -110,6 +110,8 @@ pub enum DialledEvent {
         id: u64,
         /// The SASL mechanism by which we introduced ourselves.
         mechanism: Option<&'static str>,
+        /// The version of TLS, or `no`.
+        encryption: &'static str,
         /// The peer's container-id.
         container: Box<str>,
         /// Other servers that the peer tells of (`failover-server-list`); `None`: it says nothing of them.

@@ -61,8 +61,8 @@ pub mod share;
 pub mod slots;
 mod spare;
 pub mod survey;
-mod trace;
 pub mod tls;
+mod trace;
 pub mod turn;
 
 use crate::base::buffer::BufferPool;

@@ -9,6 +9,7 @@ use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
+use crate::engine::sasl::Transport;
 use crate::engine::{Connection, OfDelivery, Progress, Settings, Side};
 use ringmain_codec::{Symbol, Value, Writer};
 use std::cmp::Reverse;
@@ -67,6 +68,8 @@ pub struct ListenerSettings {
     pub trace: bool,
     /// How its connections are encrypted; `None`: not at all.
     pub tls: Option<Arc<TlsSettings>>,
+    /// Whether they are encrypted before their bytes come to the shard.
+    pub is_encrypted_outside: bool,
     /// How many connections may be under way to their open.
     pub half_open: HalfOpenLimits,
     /// What the configuration adds to the open's properties: keys, and their encoded values.
@@ -221,6 +224,17 @@ impl Slot {
         self.engine.identity().map(|identity| identity.mechanism)
     }
 
+    /// Whether it is encrypted, as logs have it: the version of TLS, `yes` or `no`.
+    #[must_use]
+    pub fn encryption(&self) -> &'static str {
+        let transport = self.engine.transport();
+        match transport.encryption {
+            Some(encryption) => encryption.version,
+            None if transport.is_encrypted => "yes",
+            None => "no",
+        }
+    }
+
     /// The peer's name: that by which it has authenticated itself, or `anonymous`.
     #[must_use]
     pub fn user(&self) -> &str {
@@ -303,6 +317,9 @@ impl Core {
         self.next_connection_id += self.id_step;
         let mut out = Output::new(self.pool.clone());
         let mut engine = Connection::new(settings.engine.clone(), side, self.now, &mut out);
+        if settings.listener.is_encrypted_outside {
+            engine.set_transport(Transport { is_encrypted: true, ..Transport::default() });
+        }
         engine.set_open_properties(open_properties(&settings.listener.open_properties, id));
         let key = self.connections.insert(Slot {
             id,

@@ -65,6 +65,28 @@ pub enum TlsRole {
 }
 
 impl TlsSettings {
+    /// The same, to connect to another host.
+    #[must_use]
+    pub fn to_host(&self, host: &str) -> Self {
+        let mut settings = self.clone();
+        match &mut settings.role {
+            TlsRole::Client { host: old, .. } => host.clone_into(old),
+            TlsRole::Server { .. } => {}
+        }
+        settings
+    }
+
+    /// Which of a profile's clients' certificates a server asks for, and what rustls is to do for it.
+    ///
+    /// # Errors
+    /// The profile has no certificate, or it isn't for a server: a sentence for the user.
+    pub fn server(&self) -> Result<Arc<rustls::ServerConfig>, String> {
+        match &self.role {
+            TlsRole::Server { peers, .. } => self.profile.current().server(*peers),
+            TlsRole::Client { .. } => Err("it is for a connector".to_owned()),
+        }
+    }
+
     fn begin(&self) -> Result<Session, String> {
         let material = self.profile.current();
         match &self.role {
@@ -133,8 +155,13 @@ impl fmt::Debug for Shaken {
 impl Shake {
     fn work(self) -> Shaken {
         let Self { connection, settings, session, bytes } = self;
-        let mut shaken =
-            Shaken { connection, outgoing: Vec::new(), plain: Vec::new(), result: Err(String::new()), identity: None };
+        let mut shaken = Shaken {
+            connection,
+            outgoing: Vec::new(),
+            plain: Vec::new(),
+            result: Err(String::new()),
+            identity: None,
+        };
         let session = match session {
             Some(session) => Ok(session),
             None => settings.begin().map(Box::new),
@@ -280,7 +307,9 @@ impl Core {
     }
 
     fn shake(&mut self, connection: ConnectionKey, session: Option<Box<Session>>, bytes: Vec<u8>) {
-        let Some(tls) = self.connections.get_mut(connection).and_then(|slot| slot.tls.as_mut()) else { return };
+        let Some(tls) = self.connections.get_mut(connection).and_then(|slot| slot.tls.as_mut()) else {
+            return;
+        };
         tls.stage = Stage::Working(Vec::new());
         let settings = tls.settings.clone();
         self.handshakes_due.push(Shake { connection, settings, session, bytes });
@@ -398,12 +427,12 @@ impl Core {
             return;
         }
         let Some(slot) = self.connections.get_mut(key) else { return };
-        let encryption = session.facts().map(|Facts { version, cipher, key_bits }| Encryption { version, cipher, key_bits });
-        slot.engine.set_transport(Transport {
-            is_encrypted: true,
-            external_identity: identity,
-            encryption,
+        let encryption = session.facts().map(|Facts { version, cipher, key_bits }| Encryption {
+            version,
+            cipher,
+            key_bits,
         });
+        slot.engine.set_transport(Transport { is_encrypted: true, external_identity: identity, encryption });
         self.set_stage(key, Stage::Established(session));
         if !plain.is_empty() {
             self.recv(key, &plain);

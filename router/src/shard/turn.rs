@@ -9,12 +9,12 @@ use super::mailbox::{DialledEvent, Mailbox, Message, Report};
 use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
 use super::share::Late;
-use super::tls::Shaken;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
+use super::tls::Shaken;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
-    CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX,
-    OUTPUT_BACKLOG_MAX, OUTPUT_MAX,
+    COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX, OUTPUT_BACKLOG_MAX,
+    OUTPUT_MAX,
 };
 use crate::base::time::Instant;
 use crate::engine::Fault;
@@ -625,8 +625,7 @@ impl<D: Driver> Shard<D> {
         if was_read && (slot.paused || slot.over_budget) {
             self.driver.pause_receiving(connection);
         }
-        let said_all =
-            slot.is_all_sent() && !slot.sending && (slot.engine.is_finished() || slot.peer_ended);
+        let said_all = slot.is_all_sent() && !slot.sending && (slot.engine.is_finished() || slot.peer_ended);
         if said_all && !slot.engine.is_given_up() && slot.say_goodbye() {
             // The end of the records goes with a flush of its own.
             self.core.mark_dirty(connection);

@@ -77,7 +77,10 @@ const fn known(suite: CipherSuite, iana: &'static str, openssl: &'static str, bi
 /// OpenSSL's name of a suite, and the bits of its key. A suite that isn't among those served has no name.
 #[must_use]
 pub fn suite_name(suite: CipherSuite) -> (&'static str, u16) {
-    KNOWN.iter().find(|known| known.suite == suite).map_or(("unknown", 0), |known| (known.openssl, known.bits))
+    KNOWN
+        .iter()
+        .find(|known| known.suite == suite)
+        .map_or(("unknown", 0), |known| (known.openssl, known.bits))
 }
 
 /// The protocol versions that a profile's `protocols` names; an empty list stands for all that are served.
@@ -149,7 +152,8 @@ pub fn suites(ciphers: Option<&str>) -> Result<Vec<SupportedCipherSuite>, String
     let names_1_3 = chosen.iter().any(|known| is_1_3(known));
     let of_1_3 = KNOWN.iter().filter(|known| is_1_3(known) && !names_1_3);
     let wanted: Vec<CipherSuite> = chosen.into_iter().chain(of_1_3).map(|known| known.suite).collect();
-    let supported = |suite: &CipherSuite| ALL_CIPHER_SUITES.iter().find(|other| other.suite() == *suite).copied();
+    let supported =
+        |suite: &CipherSuite| ALL_CIPHER_SUITES.iter().find(|other| other.suite() == *suite).copied();
     Ok(wanted.iter().filter_map(supported).collect())
 }
 
@@ -161,7 +165,15 @@ fn is_meant(known: &Known, name: &str) -> bool {
     let is_1_2 = known.openssl != known.iana;
     is_1_2
         && name.split('+').all(|word| match word {
-            "ALL" | "DEFAULT" | "COMPLEMENTOFDEFAULT" | "HIGH" | "ECDHE" | "EECDH" | "kECDHE" | "kEECDH" | "TLSv1.2"
+            "ALL"
+            | "DEFAULT"
+            | "COMPLEMENTOFDEFAULT"
+            | "HIGH"
+            | "ECDHE"
+            | "EECDH"
+            | "kECDHE"
+            | "kEECDH"
+            | "TLSv1.2"
             | "AEAD" => true,
             "ECDSA" | "aECDSA" => known.openssl.contains("ECDSA"),
             "RSA" | "aRSA" => known.openssl.contains("RSA"),

@@ -12,7 +12,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig,
+    SignatureScheme,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -193,7 +194,8 @@ impl Profile {
                 Ok(())
             }
             Err(reason) => {
-                if state.files.ca_cert_file == files.ca_cert_file && state.files.cert_file == files.cert_file {
+                if state.files.ca_cert_file == files.ca_cert_file && state.files.cert_file == files.cert_file
+                {
                     state.stamps = stamps;
                 }
                 state.status.failures += 1;
@@ -215,10 +217,8 @@ fn stamps(files: &ProfileFiles) -> Vec<Stamp> {
 }
 
 fn read(files: &ProfileFiles) -> Result<Material, String> {
-    let provider = CryptoProvider {
-        cipher_suites: suites(files.ciphers.as_deref())?,
-        ..aws_lc_rs::default_provider()
-    };
+    let provider =
+        CryptoProvider { cipher_suites: suites(files.ciphers.as_deref())?, ..aws_lc_rs::default_provider() };
     let provider = Arc::new(provider);
     let versions = versions(&files.protocols)?;
     let roots = match &files.ca_cert_file {
@@ -233,8 +233,9 @@ fn read(files: &ProfileFiles) -> Result<Material, String> {
         format: files.uid_format.clone(),
         names: match &files.uid_name_mapping_file {
             Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| format!("can't read 'uidNameMappingFile' {}: {error}", path.display()))?;
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    format!("can't read 'uidNameMappingFile' {}: {error}", path.display())
+                })?;
                 Naming::read_names(&text, &files.name)
                     .map_err(|error| format!("'uidNameMappingFile' {}: {error}", path.display()))?
             }
@@ -283,10 +284,11 @@ fn read(files: &ProfileFiles) -> Result<Material, String> {
                 let verifier = match peers {
                     Peers::Unasked => WebPkiClientVerifier::no_client_auth(),
                     // With nobody to trust none can be good.
-                    Peers::MayShow | Peers::MustShow if roots.is_empty() => WebPkiClientVerifier::no_client_auth(),
+                    Peers::MayShow | Peers::MustShow if roots.is_empty() => {
+                        WebPkiClientVerifier::no_client_auth()
+                    }
                     Peers::MayShow | Peers::MustShow => {
-                        let builder =
-                            WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+                        let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
                         let builder =
                             if peers == Peers::MayShow { builder.allow_unauthenticated() } else { builder };
                         builder.build().map_err(|error| format!("'caCertFile': {error}"))?
@@ -381,7 +383,8 @@ fn read_key(files: &ProfileFiles, cert_file: &Path) -> Result<PrivateKeyDer<'sta
     }
     PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound => {
-            let hint = if files.private_key_file.is_none() { "; 'privateKeyFile' names another file" } else { "" };
+            let hint =
+                if files.private_key_file.is_none() { "; 'privateKeyFile' names another file" } else { "" };
             fault(&format!("has no private key (expected PEM, with BEGIN PRIVATE KEY){hint}"))
         }
         error => fault(&format!("isn't PEM: {error}")),
@@ -390,7 +393,8 @@ fn read_key(files: &ProfileFiles, cert_file: &Path) -> Result<PrivateKeyDer<'sta
 
 /// The first block of PEM in `text`, which begins with it.
 fn pem_block(text: &str) -> &str {
-    let end = text.find("-----END").and_then(|end| Some(end + text[end..].find('\n').unwrap_or(text.len() - end)));
+    let end =
+        text.find("-----END").and_then(|end| Some(end + text[end..].find('\n').unwrap_or(text.len() - end)));
     &text[..end.unwrap_or(text.len())]
 }
 

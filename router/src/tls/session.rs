@@ -80,8 +80,9 @@ impl Session {
     /// # Errors
     /// `host` is neither, or rustls refuses the configuration: a sentence for the user.
     pub fn client(config: Arc<ClientConfig>, host: &str, ordinal: u64) -> Result<Self, String> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| format!("'{host}' is neither a host's name nor its address, so no certificate can be for it"))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            format!("'{host}' is neither a host's name nor its address, so no certificate can be for it")
+        })?;
         let records = UnbufferedClientConnection::new(config, name).map_err(|error| error.to_string())?;
         Ok(Self { records: Records::Client(records), incoming: Vec::new(), ordinal })
     }
@@ -171,8 +172,12 @@ impl Session {
         let mut nothing = |_: &[u8]| {};
         loop {
             let (_, next) = match &mut self.records {
-                Records::Server(records) => drive(records.process_tls_records(&mut []), outgoing, &mut nothing),
-                Records::Client(records) => drive(records.process_tls_records(&mut []), outgoing, &mut nothing),
+                Records::Server(records) => {
+                    drive(records.process_tls_records(&mut []), outgoing, &mut nothing)
+                }
+                Records::Client(records) => {
+                    drive(records.process_tls_records(&mut []), outgoing, &mut nothing)
+                }
             };
             match next {
                 Next::Again => {}
@@ -261,7 +266,11 @@ fn drive<Data>(
     (discard, next)
 }
 
-fn encrypt<Data>(status: UnbufferedStatus<'_, '_, Data>, plain: &[u8], out: &mut [u8]) -> Result<usize, String> {
+fn encrypt<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    plain: &[u8],
+    out: &mut [u8],
+) -> Result<usize, String> {
     match status.state {
         Ok(ConnectionState::WriteTraffic(mut traffic)) => {
             traffic.encrypt(plain, out).map_err(|error: EncryptError| error.to_string())

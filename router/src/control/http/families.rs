@@ -287,6 +287,11 @@ fn of_router(facts: &Facts<'_>) -> Vec<Family> {
             facts.sum(|totals| totals.authentication_failures),
         ),
         counter(
+            "ringmain_tls_handshake_failures",
+            "Connections whose TLS handshake came to nothing.",
+            facts.sum(|totals| totals.handshake_failures),
+        ),
+        counter(
             "ringmain_connections_refused",
             "Connections closed as soon as they came, since there were too many.",
             facts.sum(|totals| totals.refused_half_open),

@@ -84,7 +84,7 @@ impl Agent {
         let Self { follower, configuration, addresses, logs, endpoints, .. } = self;
         // First, so that all that follows is in the new files; and whatever the configuration has.
         logs.reopen();
-        endpoints.reread_users();
+        endpoints.reread_files();
         let reloaded = follower.reload(Followers { configuration, addresses, logs }).await;
         service_manager::reloaded(reloaded);
     }

@@ -6,7 +6,7 @@ use super::field::Field;
 use super::reply::Refusal;
 use super::schema::Named;
 use crate::control::config::schema::EntityType;
-use crate::control::config::{Config, ConfigErrors, Json, ListenerConfig, Member, Record};
+use crate::control::config::{Config, ConfigErrors, Json, ListenerConfig, Member, Record, SslProfileConfig};
 use crate::control::endpoints::{EndpointId, Endpoints};
 use ringmain_codec::{Value, View};
 
@@ -80,6 +80,16 @@ impl Configuration {
 
     fn with_status(&self, configured: &Configured) -> Entity {
         let entity = configured.entity.clone();
+        if entity.of.type_name == "sslProfile" {
+            return match self.endpoints.tls().status(&entity.name) {
+                Some((status, not_after)) => entity
+                    .with("loads", Field::Ulong(status.loads))
+                    .with("failedLoads", Field::Ulong(status.failures))
+                    .with("lastError", status.error.map_or(Field::Null, Field::from))
+                    .with("notAfter", not_after.map_or(Field::Null, Field::Long)),
+                None => entity,
+            };
+        }
         let Some(id) = configured.endpoint else { return entity };
         match entity.of.type_name {
             "connector" => {
@@ -211,6 +221,37 @@ impl Configuration {
         let entity = from_record(record, number, &self.router_id);
         self.config = changed;
         self.all.push(Configured { entity, endpoint });
+        Ok(())
+    }
+
+    /// Lets an sslProfile be what the file has now.
+    ///
+    /// # Errors
+    /// Its files can't be used, and everything is as it was: a sentence for the user.
+    pub(super) fn set_profile(&mut self, profile: &SslProfileConfig, record: &Record) -> Result<(), String> {
+        self.endpoints.set_profile(profile.clone())?;
+        let is_it = |other: &Configured| {
+            other.entity.of.type_name == "sslProfile" && other.entity.name == profile.name
+        };
+        match self.all.iter().position(is_it) {
+            Some(place) => {
+                let changed = self.config.with_replaced(place, record.clone());
+                self.config = changed.map_err(|errors| refused(errors).description)?;
+                let identity = std::mem::take(&mut self.all[place].entity.identity);
+                let entity = from_record(record, place, &self.router_id);
+                self.all[place].entity = Entity { identity, ..entity };
+            }
+            None => {
+                let changed =
+                    self.config.with_record(record.clone()).map_err(|errors| refused(errors).description)?;
+                let number = self.take_number(record.entity());
+                self.config = changed;
+                self.all.push(Configured {
+                    entity: from_record(record, number, &self.router_id),
+                    endpoint: None,
+                });
+            }
+        }
         Ok(())
     }
 

@@ -334,7 +334,7 @@ fn read_certificates(attribute: &str, path: &Path) -> Result<Vec<CertificateDer<
     let text = std::fs::read(path).map_err(|error| fault(&format!("can't be read: {error}")))?;
     let certificates = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| fault(&format!("isn't PEM: {error}")))?;
+        .map_err(|error| fault(&pem_fault(&error)))?;
     if certificates.is_empty() {
         return Err(fault(&"has no certificate (expected PEM, with BEGIN CERTIFICATE)"));
     }
@@ -387,8 +387,18 @@ fn read_key(files: &ProfileFiles, cert_file: &Path) -> Result<PrivateKeyDer<'sta
                 if files.private_key_file.is_none() { "; 'privateKeyFile' names another file" } else { "" };
             fault(&format!("has no private key (expected PEM, with BEGIN PRIVATE KEY){hint}"))
         }
-        error => fault(&format!("isn't PEM: {error}")),
+        error => fault(&pem_fault(&error)),
     })
+}
+
+/// What is wrong with a file that should be PEM.
+fn pem_fault(error: &rustls::pki_types::pem::Error) -> String {
+    match error {
+        rustls::pki_types::pem::Error::MissingSectionEnd { .. } => {
+            "isn't whole: it ends before the line with END".to_owned()
+        }
+        error => format!("isn't PEM: {error}"),
+    }
 }
 
 /// The first block of PEM in `text`, which begins with it.

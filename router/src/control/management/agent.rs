@@ -412,6 +412,14 @@ impl Agent {
                     None => Err(self.not_found(named, request.name, request.identity).await),
                 }
             }
+            "sslProfile" => {
+                let entities = self.entities_of(named.of, &[]).await?;
+                let Some(entity) = pick(&entities, request.name, request.identity)? else {
+                    return Err(self.not_found(named, request.name, request.identity).await);
+                };
+                let updated = self.configuration.update_profile(&entity.identity, &attributes)?;
+                Ok(reply::message(request, &Ok((Status::Ok, updated.map(named.dialect)))))
+            }
             _ if named.of.operations.contains(&Operation::Update) => Err(not_yet(named, "UPDATE")),
             _ => Err(not_allowed(named, "UPDATE")),
         }

@@ -135,15 +135,7 @@ impl Configuration {
         if given.is_some_and(is_taken) {
             return Err(Refusal::bad("Name conflicts with an existing entity"));
         }
-        let mut members: Vec<Member> = Vec::new();
-        for (attribute, value) in
-            attributes.iter().filter(|(attribute, _)| !["name", "type"].contains(attribute))
-        {
-            let value = json(value, DEPTH_MAX).ok_or_else(|| {
-                Refusal::bad(format!("'{attribute}' has a value of a type that no attribute has"))
-            })?;
-            members.push(Member { key: (*attribute).to_owned(), line: 1, value });
-        }
+        let mut members = members(attributes)?;
         if let Some(name) = given {
             members.push(Member { key: "name".to_owned(), line: 1, value: Json::String(name.to_owned()) });
         }
@@ -255,6 +247,33 @@ impl Configuration {
         Ok(())
     }
 
+    /// Gives an sslProfile other attributes, and reads its files again, also if none has changed.
+    ///
+    /// # Errors
+    /// An attribute may not be so, or the files can't be used: why. Everything is as it was then.
+    pub(super) fn update_profile(
+        &mut self,
+        identity: &str,
+        attributes: &[(&str, Value<'_>)],
+    ) -> Result<Entity, Refusal> {
+        let is_it = |other: &Configured| {
+            other.entity.of.type_name == "sslProfile" && other.entity.identity == identity
+        };
+        let Some(place) = self.all.iter().position(is_it) else {
+            return Err(Refusal::bad("the entity is in no configuration"));
+        };
+        let changed = self.config.with_updated(place, members(attributes)?).map_err(refused)?;
+        let record = changed.records[place].clone();
+        let name = &self.all[place].entity.name;
+        let profile = changed.ssl_profiles.iter().find(|profile| profile.name == *name).cloned();
+        let profile = profile.ok_or_else(|| Refusal::bad("the entity is in no configuration"))?;
+        self.endpoints.set_profile(profile).map_err(Refusal::bad)?;
+        let entity = from_record(&record, place, &self.router_id);
+        self.all[place].entity = Entity { identity: identity.to_owned(), ..entity };
+        self.config = changed;
+        Ok(self.with_status(&self.all[place]))
+    }
+
     /// Removes an entity that the file doesn't have any more, unless management has done so before.
     ///
     /// # Errors
@@ -283,6 +302,20 @@ impl Configuration {
 fn refused(errors: ConfigErrors) -> Refusal {
     let messages: Vec<String> = errors.0.into_iter().map(|error| error.message).collect();
     Refusal::bad(messages.join("; "))
+}
+
+/// The attributes of a request as the configuration's checks take them, without those that say which entity it is.
+fn members(attributes: &[(&str, Value<'_>)]) -> Result<Vec<Member>, Refusal> {
+    attributes
+        .iter()
+        .filter(|(attribute, _)| !["name", "type", "identity"].contains(attribute))
+        .map(|(attribute, value)| {
+            let value = json(value, DEPTH_MAX).ok_or_else(|| {
+                Refusal::bad(format!("'{attribute}' has a value of a type that no attribute has"))
+            })?;
+            Ok(Member { key: (*attribute).to_owned(), line: 1, value })
+        })
+        .collect()
 }
 
 /// The value of an attribute as the configuration's checks take it; `None` if none has such a type.

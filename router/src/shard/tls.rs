@@ -104,6 +104,8 @@ pub(super) struct Tls {
     stage: Stage,
     /// Records on their way out.
     wire: Output,
+    /// Whether the peer's end came while a worker had the session: it counts when what came before has been heard.
+    is_end_due: bool,
     /// Whether we have said that nothing more comes from us (close_notify).
     is_goodbye_said: bool,
 }
@@ -189,6 +191,7 @@ impl Tls {
             settings: settings.clone(),
             stage: Stage::FirstBytes(Vec::new()),
             wire: Output::new(pool),
+            is_end_due: false,
             is_goodbye_said: false,
         }
     }
@@ -404,8 +407,46 @@ impl Core {
         }
     }
 
+    /// Takes the end of what the peer of a connection with TLS sends, behind what a worker still has of it. Tells whether
+    /// it is to be dealt with now.
+    pub(super) fn recv_end(&mut self, key: ConnectionKey) -> bool {
+        let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.over) else { return true };
+        let Some(tls) = &mut slot.tls else { return true };
+        match &tls.stage {
+            Stage::Working(_) => {
+                tls.is_end_due = true;
+                false
+            }
+            Stage::Handshake(_) => {
+                self.handshake_failures += 1;
+                log!(
+                    Module::Server,
+                    Level::Info,
+                    "[C{}] Connection {} {} ended in the TLS handshake",
+                    slot.id,
+                    slot.preposition(),
+                    slot.host()
+                );
+                true
+            }
+            Stage::FirstBytes(_) | Stage::Established(_) | Stage::Over => true,
+        }
+    }
+
     /// Takes a handshake back from a worker.
     fn shaken(&mut self, shaken: Shaken) {
+        let key = shaken.connection;
+        self.go_on(shaken);
+        let tls = self.connections.get_mut(key).and_then(|slot| slot.tls.as_mut());
+        if tls.is_some_and(|tls| {
+            tls.is_end_due && !matches!(tls.stage, Stage::Working(_)) && std::mem::take(&mut tls.is_end_due)
+        }) && self.recv_end(key)
+        {
+            self.receive_ended(key, None);
+        }
+    }
+
+    fn go_on(&mut self, shaken: Shaken) {
         let Shaken { connection: key, outgoing, plain, result, identity } = shaken;
         let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.over) else { return };
         let Some(tls) = &mut slot.tls else { return };

@@ -4,6 +4,14 @@ use core::fmt;
 
 use super::features::Feature;
 
+/// The line of what is in no file, because management made it.
+pub(crate) const BY_MANAGEMENT: u32 = u32::MAX;
+
+/// Where something is, for the end of a message about something else.
+pub(super) fn place(line: u32) -> String {
+    if line == BY_MANAGEMENT { "made at run time".to_owned() } else { format!("at line {line}") }
+}
+
 /// One fault of a configuration file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
@@ -65,12 +73,13 @@ impl Findings {
 
     /// A fault at `line`.
     pub(super) fn error(&mut self, line: u32, message: impl Into<String>) {
-        self.errors.push(ConfigError { file: self.file.clone(), line: Some(line), message: message.into() });
+        let line = Some(line).filter(|line| *line != BY_MANAGEMENT);
+        self.errors.push(ConfigError { file: self.file.clone(), line, message: message.into() });
     }
 
     /// Something at `line` that works, but not for ever or not as one might think.
     pub(super) fn warning(&mut self, line: u32, message: impl Into<String>) {
-        self.warnings.push((Some(line), message.into()));
+        self.warnings.push((Some(line).filter(|line| *line != BY_MANAGEMENT), message.into()));
     }
 
     /// Something about the file as a whole.

@@ -38,8 +38,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 pub use change::{Change, Difference};
+pub(crate) use environment::protected;
+pub(crate) use error::BY_MANAGEMENT;
 pub use error::{ConfigError, ConfigErrors};
 pub use json::{Json, Member};
+pub(crate) use nearest::did_you_mean;
 pub use record::{Record, Value};
 pub use steps::Step;
 pub use typed::{
@@ -132,6 +135,31 @@ impl Config {
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigErrors> {
+        Self::parse_values(text, name, Some(variable))
+    }
+
+    /// As [`Self::parse`], but a `$` is a `$`: values are as they are written.
+    ///
+    /// # Errors
+    /// Every fault of the text, in the order of its lines.
+    pub fn parse_verbatim(text: &str, name: &str) -> Result<Self, ConfigErrors> {
+        Self::parse_values(text, name, None)
+    }
+
+    /// As [`Self::load`], but values are as they are written, and the files of `policyDir` aren't read.
+    ///
+    /// # Errors
+    /// The file can't be read, or anything in it is wrong: every fault of it.
+    pub fn load_verbatim(path: &Path) -> Result<Self, ConfigErrors> {
+        let text = read(path).map_err(|error| ConfigErrors(vec![error]))?;
+        Self::parse_verbatim(&text, &path.display().to_string())
+    }
+
+    fn parse_values(
+        text: &str,
+        name: &str,
+        variable: Option<&dyn Fn(&str) -> Option<String>>,
+    ) -> Result<Self, ConfigErrors> {
         let mut findings = Findings::new(name);
         let records = records(text, name, variable, &mut findings);
         let config = typed::build(records, &mut findings);
@@ -172,7 +200,7 @@ impl Config {
 fn records(
     text: &str,
     name: &str,
-    variable: &dyn Fn(&str) -> Option<String>,
+    variable: Option<&dyn Fn(&str) -> Option<String>>,
     findings: &mut Findings,
 ) -> Vec<Record> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -181,8 +209,10 @@ fn records(
     } else {
         text::parse_lines(text, findings)
     };
-    for attribute in sections.iter_mut().flat_map(|section| &mut section.attributes) {
-        expand(&mut attribute.value, attribute.line, variable, findings);
+    if let Some(variable) = variable {
+        for attribute in sections.iter_mut().flat_map(|section| &mut section.attributes) {
+            expand(&mut attribute.value, attribute.line, variable, findings);
+        }
     }
     check::check_sections(sections, findings)
 }

@@ -3,9 +3,7 @@
 //! The calling thread becomes the control thread, a `tokio-uring` runtime. Nothing of it runs on a shard, so
 //! it can't add to a message's latency.
 
-use super::config::{
-    AddressMatch, BindAddress, Config, Distribution, ListenerConfig, Member, Role, StripAnnotations,
-};
+use super::config::{BindAddress, Config, Distribution, ListenerConfig, Member, Role, StripAnnotations};
 use super::endpoints::{Endpoints, for_http};
 use super::http::Http;
 use super::management::{self, Management};
@@ -227,10 +225,7 @@ fn snapshot(config: &Config, id: &str) -> Snapshot {
             ingress_phase: address.ingress_phase,
             egress_phase: address.egress_phase,
         };
-        match &address.matching {
-            AddressMatch::Prefix(prefix) => snapshot.configure(&format!("{prefix}/#"), settings),
-            AddressMatch::Pattern(pattern) => snapshot.configure(pattern, settings),
-        };
+        snapshot.configure(&address.matching.pattern(), settings);
     }
     snapshot
 }

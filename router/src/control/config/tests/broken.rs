@@ -62,7 +62,7 @@ fn broken_files_are_refused_with_their_lines() {
         ("listener {\nidentity: a\n}", &["test.conf:2: listener: 'identity' can't be set"]),
         (
             "listener {\nport: 1\n}\nlistener {\nport: 1\n}",
-            &["test.conf:4: listener: :1 is listened on already, by the section at line 1"],
+            &["test.conf:4: listener: :1 is listened on already, by the listener at line 1"],
         ),
         (
             "listener {\nname: a\nport: 1\n}\nlistener {\nport: 2\nname: a\n}",

@@ -14,4 +14,5 @@ pub mod router;
 mod schedule;
 mod service_manager;
 mod shards;
+mod stuck;
 mod watchdog;

@@ -10,6 +10,7 @@ use super::management::{self, Management};
 use super::open_properties;
 use super::service_manager;
 use super::shards::{self, Idling, Shards};
+use super::stuck;
 use super::watchdog;
 use crate::base::id::{ListenerId, ShardId};
 use crate::base::limits::HANDSHAKE_TIMEOUT_DEFAULT;
@@ -41,11 +42,12 @@ const OPEN_FILES_MIN: u64 = 64;
 /// What we offer and ask for in each open (router-protocol reference §1.2).
 pub(super) const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 
-/// Runs the router until it is told to stop. `operational` is called once clients can connect.
+/// Runs the router until it is told to stop. `operational` is called once clients can connect; with `test_hooks` what
+/// is stuck is looked for often, and soon taken for that.
 ///
 /// # Errors
 /// Why it can't start, or why it had to stop: a sentence for the user.
-pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, String> {
+pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Result<ExitCode, String> {
     raise_file_limit()?;
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
@@ -84,6 +86,7 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
+        let looking = tokio_uring::spawn(stuck::run(shards.handle(), stuck::Pace::new(test_hooks)));
         let (http, questions) = Http::new(shards.handle(), &id);
         let endpoints = Endpoints::new(&id, shards.handle(), http.clone());
         let questions = tokio_uring::spawn(questions.answer(endpoints.clone()));
@@ -119,6 +122,7 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         questions.abort();
         registry.abort();
         watchdog.abort();
+        looking.abort();
         management.abort();
         ended
     })

@@ -14,6 +14,7 @@
 //! | `credit` | how much a sender may send |
 //! | `front` | the front of a message: priority, annotations, `to` |
 //! | `forward` | from an incoming transfer to the outgoing links |
+//! | `delay` | deliveries that take long, links that are stuck or blocked |
 //! | `queue` | the queue of an outgoing link |
 //! | `egress` | what goes into that queue, and what leaves it |
 //! | `spare` | memory that is used again |
@@ -36,6 +37,7 @@ pub mod activity;
 pub mod auto_links;
 mod congestion;
 mod credit;
+pub mod delay;
 mod egress;
 mod events;
 mod failover;
@@ -67,6 +69,7 @@ use crate::engine::LinkRef;
 use crate::rcu::Reader;
 use crate::routing::{AddressTable, Snapshot};
 use auto_links::AutoLinks;
+use delay::Second;
 use fan_out::FanOut;
 use links::RouterLink;
 use mailbox::Report;
@@ -78,6 +81,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use survey::OngoingSurvey;
 
 /// What is kept with an unsettled delivery: where its other end is.
@@ -240,7 +244,11 @@ pub struct Core {
     agent: Option<ConnectionKey>,
     /// Links with the outside.
     outside_links: usize,
-    /// Deliveries that waited here for more than a second, and those for more than ten.
+    /// The second of [`Core::now`].
+    second: Second,
+    /// How long a delivery is unsettled, and a link without credit, before it counts as stuck and as blocked.
+    stuck_after: Duration,
+    /// Deliveries that took more than a second to be settled, and those that took more than ten.
     delayed: [u64; 2],
     surveys: VecDeque<OngoingSurvey>,
     measuring: Measuring,
@@ -282,6 +290,8 @@ impl Core {
             counters: [ShardCounters::default(); Party::ALL.len()],
             agent: None,
             outside_links: 0,
+            second: Second::default(),
+            stuck_after: delay::STUCK_AFTER,
             delayed: [0; 2],
             surveys: VecDeque::new(),
             measuring: Measuring::default(),

@@ -102,7 +102,7 @@ impl<D: Driver> Shard<D> {
         let Seat { id, presences, rings, mut routes } = seat;
         routes.begin_turn();
         let mut core = Core::new(id, presences.len(), routes);
-        core.now = driver.now();
+        core.set_now(driver.now());
         let mut neighbours = Vec::new();
         let (doorbells, mailboxes, reports) = match others {
             Some(others) => (others.doorbells, others.mailboxes, Some(others.reports)),
@@ -196,7 +196,7 @@ impl<D: Driver> Shard<D> {
         self.core.routes.begin_turn();
         waited?;
         self.doing(Doing::Completions);
-        self.core.now = self.driver.now();
+        self.core.set_now(self.driver.now());
         self.turn = self.turn.wrapping_add(1);
         self.take_deferred();
         let mut batch = 0;

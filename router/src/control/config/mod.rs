@@ -61,6 +61,9 @@ const EMBEDDED: &str = include_str!("../../../config/default.conf");
 /// How long a file may be, in bytes: many times what the largest network needs.
 const FILE_SIZE_MAX: u64 = 16 << 20;
 
+/// What gives the values of environment variables.
+type Variable<'v> = &'v dyn Fn(&str) -> Option<String>;
+
 /// What a file configures, every default filled in.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
@@ -155,11 +158,7 @@ impl Config {
         Self::parse_verbatim(&text, &path.display().to_string())
     }
 
-    fn parse_values(
-        text: &str,
-        name: &str,
-        variable: Option<&dyn Fn(&str) -> Option<String>>,
-    ) -> Result<Self, ConfigErrors> {
+    fn parse_values(text: &str, name: &str, variable: Option<Variable<'_>>) -> Result<Self, ConfigErrors> {
         let mut findings = Findings::new(name);
         let records = records(text, name, variable, &mut findings);
         let config = typed::build(records, &mut findings);
@@ -197,12 +196,7 @@ impl Config {
 }
 
 /// The sections of a text, held against the schema.
-fn records(
-    text: &str,
-    name: &str,
-    variable: Option<&dyn Fn(&str) -> Option<String>>,
-    findings: &mut Findings,
-) -> Vec<Record> {
+fn records(text: &str, name: &str, variable: Option<Variable<'_>>, findings: &mut Findings) -> Vec<Record> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sections = if name.ends_with(".json") {
         text::parse_json(text, findings)

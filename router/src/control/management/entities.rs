@@ -249,7 +249,7 @@ pub(super) struct RouterFacts<'g> {
 }
 
 fn blocked_links(gathered: &Gathered) -> usize {
-    gathered.links.iter().filter(|link| link.is_blocked()).count()
+    gathered.links.iter().filter(|link| link.is_blocked).count()
 }
 
 fn stuck_deliveries(gathered: &Gathered) -> usize {

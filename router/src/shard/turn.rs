@@ -234,9 +234,8 @@ impl<D: Driver> Shard<D> {
     /// Measures how long what went straight in this turn took.
     #[inline]
     fn measure(&mut self) {
-        let forwarded = self.core.forwarded_in_turn();
-        if forwarded > 0 {
-            self.core.measure_turn(forwarded, self.driver.read_clock());
+        if self.core.has_forwarded() {
+            self.core.measure_turn(self.driver.read_clock());
         }
     }
 

@@ -185,6 +185,34 @@ fn what_is_stuck_is_told_and_what_was_delayed() {
     assert_eq!(totals[0][1..], [Datum::Ulong(3), Datum::Ulong(0), Datum::Ulong(0)]);
 }
 
+/// What `ringmain top` shows: the classes add up to the deliveries, and quantiles are bounds of classes.
+#[test]
+fn latency_is_told_by_class() {
+    let router = Router::with(Setup { router: "    workerThreads: 2\n", ..Setup::default() });
+    let mut consumer = router.peer();
+    consumer.attach_receiver("q", 10);
+    let mut producer = router.peer();
+    let sender = producer.attach_sender("q");
+    for _ in 0..5 {
+        producer.send_delivery(sender, &any_message(), false);
+        let delivery = consumer.expect_delivery();
+        consumer.accept(&delivery);
+    }
+    while producer.outcomes.total() < 5 {
+        producer.absorb(std::time::Duration::from_millis(10));
+    }
+    let mut manager = Manager::new(&router);
+    let rows = manager.query("latency", &["name", "deliveries", "p50", "bounds", "counts"]);
+    assert_eq!([&rows[0][0], &rows[1][0]], [&text("forward"), &text("settle")]);
+    let counts = rows[0][4].items();
+    let all: i64 = counts.iter().map(Datum::number).sum();
+    assert_eq!(rows[0][1].number(), all);
+    assert!(all >= 5 && counts.len() == rows[0][3].items().len() + 1, "{rows:?}");
+    assert!(rows[0][3].items().contains(&rows[0][2]), "{rows:?}");
+    // The first of a session is one of those that are followed.
+    assert_eq!(rows[1][1].number(), 1);
+}
+
 #[test]
 fn a_connection_tells_of_its_peer() {
     let router = Router::start();

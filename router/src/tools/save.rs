@@ -24,7 +24,10 @@ pub(super) fn save(router: &mut Router, path: &Path) -> Result<(), Problem> {
     let is_file = path != Path::new("-");
     let former = if is_file && path.exists() { Former::load(path) } else { None };
     let mut sections: Vec<Section> = Vec::new();
-    for of in ENTITY_TYPES.iter().filter(|of| of.category == Category::Section) {
+    // A router is asked only for what it knows; `qdrouterd` logs an error for each other type.
+    let known = router.types()?;
+    let is_known = |of: &&EntityType| of.category == Category::Section && known.contains(of.type_name);
+    for of in ENTITY_TYPES.iter().filter(is_known) {
         for entity in router.query_if_known(of.type_name, None)? {
             sections.extend(section(of, &entity));
         }

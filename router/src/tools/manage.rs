@@ -27,7 +27,7 @@ pub fn manage(options: &ManageOptions, called: Called) -> Result<(), Problem> {
     let job = manager.job()?;
     let mut router = Router::connect(&options.connection, &options.target, called)?;
     let done = manager.run(job, &mut router);
-    if matches!(done, Ok(()) | Err(Problem::Refused { .. })) {
+    if done.as_ref().err().is_none_or(Problem::leaves_connection) {
         router.close();
     }
     done

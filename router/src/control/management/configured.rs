@@ -94,8 +94,10 @@ impl Configuration {
             }
             "router.config.autoLink" => {
                 let found = self.endpoints.auto_links().into_iter().find(|(other, ..)| *other == id);
-                let Some((_, _, status)) = found else { return entity };
+                let Some((_, made, status)) = found else { return entity };
                 entity
+                    // By default it depends on the direction.
+                    .with("phase", Field::Int(made.phase.into()))
                     .with("operStatus", Field::text(status.state.name()))
                     .with("linkRef", status.link.map_or(Field::Null, |link| link.to_string().into()))
                     .with("lastError", status.last_error.map_or(Field::Null, Field::from))

@@ -38,15 +38,20 @@ impl fmt::Display for ConfigError {
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
 impl fmt::Display for ConfigErrors {
-    /// One fault a line, without a newline after the last.
+    /// One fault a line, without a newline after the last; of very many the first ones, and how many more there are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
+        let more = self.0.len().saturating_sub(SHOWN_MAX);
+        for (index, error) in self.0.iter().take(SHOWN_MAX).enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
             error.fmt(f)?;
         }
-        Ok(())
+        match more {
+            0 => Ok(()),
+            1 => f.write_str("\n… and 1 more fault"),
+            _ => write!(f, "\n… and {more} more faults"),
+        }
     }
 }
 
@@ -61,6 +66,9 @@ pub(super) struct Findings {
     /// Features that the file asks for, each with the places: the line, and what asks there.
     uses: Vec<(Feature, Vec<(u32, String)>)>,
 }
+
+/// How many faults are shown at a time: enough to see what is wrong with the file.
+pub(in crate::control) const SHOWN_MAX: usize = 50;
 
 /// How many places a warning names: enough to find the rest.
 const PLACES_MAX: usize = 10;

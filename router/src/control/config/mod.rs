@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 pub use change::{Change, Difference};
 pub(crate) use environment::protected;
 pub(crate) use error::BY_MANAGEMENT;
+pub(super) use error::SHOWN_MAX;
 pub use error::{ConfigError, ConfigErrors};
 pub use json::{Json, Member};
 pub(crate) use nearest::did_you_mean;

@@ -303,3 +303,12 @@ fn broken_files_are_refused_with_their_lines() {
         assert_eq!(said.len(), expected.len(), "{text}\nsaid {said:#?}");
     }
 }
+
+#[test]
+fn of_very_many_faults_the_first_are_shown() {
+    use crate::control::config::Config;
+    let errors = Config::parse(&"nonsense\n".repeat(1000), "test.conf").unwrap_err();
+    let text = errors.to_string();
+    assert_eq!(text.lines().count(), 51);
+    assert!(text.starts_with("test.conf:1: ") && text.ends_with("… and 950 more faults"), "{text}");
+}

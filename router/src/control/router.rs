@@ -278,6 +278,13 @@ pub(super) fn listener_settings(
             return Err(format!("role '{}' comes with a later version", listener.role.name()));
         }
     };
+    let mut properties = listener.open_properties.clone();
+    if !listener.failover_urls.is_empty() {
+        // In front: some peers read only the first properties that they know.
+        let value = open_properties::failover_servers(&listener.failover_urls);
+        let key = open_properties::FAILOVER_SERVERS.to_owned();
+        properties.insert(0, Member { key, line: listener.line, value });
+    }
     Ok(ListenerSettings {
         name: listener.name.clone().unwrap_or_default(),
         role,
@@ -285,7 +292,7 @@ pub(super) fn listener_settings(
         link_capacity: listener.link_capacity,
         max_message_size: listener.max_message_size,
         trace: listener.is_traced,
-        ..connection_settings(engine, listener.strip_annotations, &listener.open_properties)
+        ..connection_settings(engine, listener.strip_annotations, &properties)
     })
 }
 

@@ -232,3 +232,20 @@ fn a_connector_and_an_auto_link_tell_what_becomes_of_them() {
     manager.delete(&connector, "broker").expect(204, "No Content");
     assert!(manager.query(&connector, &["name"]).is_empty());
 }
+
+/// A client that follows lists of servers, another router for one, is told those of the listener.
+#[test]
+fn a_listener_tells_of_other_servers() {
+    let first =
+        Router::with(Setup { listener: "    failoverUrls: amqps://r2:10001, r3", ..Setup::default() });
+    let port = first.address().port();
+    let sections = format!("connector {{\n name: c\n host: 127.0.0.1\n port: {port}\n}}");
+    let second = Router::with(Setup { sections: &sections, ..Setup::default() });
+    let mut manager = Manager::new(&second);
+    let of = format!("{DISPATCH}connector");
+    second.await_state("the list has come", |_| {
+        let row = manager.query(&of, &["failoverUrls"]).remove(0);
+        let urls = row[0].str();
+        urls.contains("amqps://r2:10001") && urls.contains("amqp://r3:5672")
+    });
+}

@@ -27,6 +27,8 @@ const MEMORY_MAX: u64 = 4096;
 const WAKES_MAX: f64 = 0.5;
 /// The idle time-out of both ends, in seconds: the default of listeners.
 const TIME_OUT_SECONDS: u32 = 16;
+/// What a client announces, unless told otherwise: half of the minute that Qpid JMS has by default.
+const ANNOUNCED_SECONDS: u32 = 30;
 /// One for each connection, and some beside.
 const DESCRIPTORS: u64 = CONNECTIONS as u64 + 500;
 
@@ -36,7 +38,7 @@ fn setting(name: &str) -> Option<u32> {
 }
 
 fn announced_seconds() -> u32 {
-    setting("RINGMAIN_IDLE_ANNOUNCED").unwrap_or(TIME_OUT_SECONDS)
+    setting("RINGMAIN_IDLE_ANNOUNCED").unwrap_or(ANNOUNCED_SECONDS)
 }
 
 /// All that a client says to be at rest with both links.

@@ -209,7 +209,7 @@ fn start_router() -> [SocketAddr; 2] {
     let config = Config::parse(&text, "attach.conf").expect("the configuration is in order");
     ringmain::log::apply(&config.log_settings()).expect("the log goes to standard error");
     thread::spawn(move || {
-        if let Err(error) = router::run(&config, || ()) {
+        if let Err(error) = router::run(&config, false, || ()) {
             eprintln!("the router doesn't run: {error}");
             std::process::exit(1);
         }

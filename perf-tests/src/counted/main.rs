@@ -50,7 +50,7 @@ fn run(cli: &Cli) -> Result<ExitCode, String> {
             .spawn(move || serve(&listener))
             .map_err(|error| format!("can't start a thread: {error}"))?;
     }
-    router::run(&config, || ())
+    router::run(&config, false, || ())
 }
 
 /// Tells the counts to whoever asks.

@@ -132,6 +132,7 @@ impl Pair {
                 settled: arrived.settled,
                 tag: u64::from(arrived.delivery_id.0).to_be_bytes(),
                 data: Origin { delivery_id: arrived.delivery_id },
+                stamp: 0,
             };
             let payload = arrived.payload;
             let (_, sent) = to

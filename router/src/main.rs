@@ -124,7 +124,7 @@ fn run_router(options: &RouterOptions) -> Result<ExitCode, String> {
     for warning in &config.warnings {
         log!(Module::ConnMgr, Level::Warning, "{warning}");
     }
-    router::run(&config, || {
+    router::run(&config, options.test_hooks, || {
         if options.detached {
             daemon::report_up();
         }

@@ -25,7 +25,7 @@ static ALLOCATOR: allocator::Counting = allocator::Counting;
 fn main() -> ExitCode {
     let result = match Cli::parse_arguments(std::env::args_os()) {
         Ok(cli) => run(&cli),
-        Err(Exit::Answer(text) | Exit::Usage(text)) => Err(text),
+        Err(Exit::Answer(text) | Exit::Usage(text) | Exit::ToolUsage(text)) => Err(text),
     };
     // If nobody reads it, the rest of the log is lost: there is nowhere to say so.
     let _all_written = log::flush(Duration::from_secs(1));
@@ -50,7 +50,7 @@ fn run(cli: &Cli) -> Result<ExitCode, String> {
             .spawn(move || serve(&listener))
             .map_err(|error| format!("can't start a thread: {error}"))?;
     }
-    router::run(&config, || ())
+    router::run(&config, false, || ())
 }
 
 /// Tells the counts to whoever asks.

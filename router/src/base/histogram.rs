@@ -63,10 +63,33 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
+    /// The bound that a share of `of` 1000 doesn't exceed; 0 if nothing was counted. What is beyond all bounds counts as
+    /// the last of them.
+    #[must_use]
+    pub fn quantile(&self, of: u64) -> u64 {
+        quantile(self.buckets(), of)
+    }
+
     /// The upper bound of each bucket (inclusive; `None`: without) and how many are in that bucket.
-    pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> + Clone + '_ {
         self.counts.iter().enumerate().map(|(place, count)| (bound(place), *count))
     }
+}
+
+/// As [`Histogram::quantile`], of any buckets in the order of their bounds.
+pub fn quantile(buckets: impl Iterator<Item = (Option<u64>, u64)> + Clone, of: u64) -> u64 {
+    let count: u64 = buckets.clone().map(|(_, count)| count).sum();
+    // At least so many are to be below it.
+    let wanted = u128::from(count) * u128::from(of.min(1000));
+    let (mut below, mut last) = (0_u128, 0);
+    for (bound, count) in buckets {
+        below += u128::from(count) * 1000;
+        last = bound.unwrap_or(last);
+        if below >= wanted && below > 0 {
+            return last;
+        }
+    }
+    0
 }
 
 /// The bucket of a number: the one with the smallest bound that isn't less.
@@ -112,6 +135,17 @@ mod tests {
             let wanted = (0..BUCKETS - 1).find(|place| bound(*place).is_some_and(|bound| bound >= number));
             assert_eq!(place(number), wanted.unwrap_or(BUCKETS - 1), "{number}");
         }
+    }
+
+    #[test]
+    fn quantiles_are_bounds_that_so_many_do_not_exceed() {
+        assert_eq!(Histogram::default().quantile(500), 0);
+        let mut histogram = Histogram::default();
+        histogram.record(10, 900);
+        histogram.record(100, 99);
+        histogram.record(u64::MAX >> 20, 1);
+        assert_eq!([500, 900, 901, 990, 999].map(|of| histogram.quantile(of)), [12, 12, 128, 128, 128]);
+        assert_eq!(histogram.quantile(1000), 1 << 27);
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub struct RouterOptions {
     #[arg(short = 'I', long, value_name = "DIR")]
     pub include: Option<PathBuf>,
 
-    /// Shorten internal timers, for tests of the router
+    /// Look for stuck deliveries every second and take two seconds for long, for tests
     #[arg(short = 'T', long)]
     pub test_hooks: bool,
 

@@ -517,7 +517,7 @@ impl State {
             None => {
                 let Some(credit) = wire.connection.take_credit(link) else { return Ok(()) };
                 let tag = self.correlation_id.to_be_bytes();
-                let delivery = NewDelivery { message_format: 0, settled: true, tag, data: () };
+                let delivery = NewDelivery { message_format: 0, settled: true, tag, data: (), stamp: 0 };
                 if wire.connection.begin_delivery(link, credit, delivery).is_none() {
                     return Ok(());
                 }

@@ -133,6 +133,7 @@ impl<'o> Sender<'o> {
             settled: self.options.presettled,
             tag: self.begun.to_be_bytes(),
             data: (),
+            stamp: 0,
         };
         if wire.connection.begin_delivery(link, credit, delivery).is_none() {
             return false;

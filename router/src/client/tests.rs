@@ -205,7 +205,7 @@ impl Peer {
         while self.given < count {
             let Some(credit) = self.connection.take_credit(link) else { return };
             let tag = u64::from(self.given).to_be_bytes();
-            let delivery = NewDelivery { message_format: 0, settled, tag, data: () };
+            let delivery = NewDelivery { message_format: 0, settled, tag, data: (), stamp: 0 };
             self.connection.begin_delivery(link, credit, delivery).unwrap();
             assert!(self.connection.send_payload(link, &body, false, &mut self.out).complete);
             self.given += 1;

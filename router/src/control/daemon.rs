@@ -112,6 +112,15 @@ impl Drop for PidFile {
     }
 }
 
+/// What a process that runs a router is called.
+const ROUTER_NAMES: [&str; 3] = ["ringmain", "qdrouterd", "skrouterd"];
+
+/// What a process is called; `None`: there is none, or nobody says.
+fn name_of(pid: i32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
 /// Tells the router with this process id, or that of the file, to read its configuration again.
 ///
 /// # Errors
@@ -132,6 +141,14 @@ pub fn reload(pid: Option<i32>, pidfile: Option<&Path>) -> Result<i32, String> {
     let process = rustix::process::Pid::from_raw(pid)
         .filter(|_| pid > 0)
         .ok_or_else(|| format!("{pid} isn't a process id"))?;
+    // The signal ends most programs, and numbers are given again.
+    if let Some(name) = name_of(pid)
+        && !ROUTER_NAMES.contains(&name.as_str())
+    {
+        let whence =
+            pidfile.map_or_else(String::new, |path| format!(" (its number is in {})", path.display()));
+        return Err(format!("process {pid}{whence} is '{name}', which is no router: nothing was sent to it"));
+    }
     rustix::process::kill_process(process, rustix::process::Signal::HUP)
         .map_err(|error| format!("can't tell process {pid}: {error}"))?;
     Ok(pid)

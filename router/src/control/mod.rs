@@ -14,6 +14,7 @@ pub mod router;
 mod schedule;
 mod service_manager;
 mod shards;
+mod stuck;
 mod tls;
 mod users;
 mod watchdog;

@@ -16,6 +16,34 @@ pub(super) fn encode(json: &Json) -> Vec<u8> {
     }
 }
 
+/// The open's property with which a listener tells clients of other servers (router-protocol reference §1.2).
+pub(super) const FAILOVER_SERVERS: &str = "failover-server-list";
+
+/// The value of [`FAILOVER_SERVERS`] for addresses such as `amqps://host:5671` or `host`: a map for each, with
+/// `network-host`, `port`, and `scheme` where one is written.
+pub(super) fn failover_servers(urls: &[String]) -> Json {
+    let server = |url: &String| {
+        let (scheme, rest) = match url.split_once("://") {
+            Some((scheme, rest)) => (Some(scheme), rest),
+            None => (None, url.as_str()),
+        };
+        let (host, port) = match rest.rsplit_once(':') {
+            // A colon within brackets is the address's own.
+            Some((host, port)) if !port.contains(']') => (host, port),
+            Some(_) | None => (rest, if scheme == Some("amqps") { "5671" } else { "5672" }),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let member = |key: &str, value: &str| Member {
+            key: key.to_owned(),
+            line: 0,
+            value: Json::String(value.to_owned()),
+        };
+        let scheme = scheme.map(|scheme| member("scheme", scheme));
+        Json::Map([member("network-host", host), member("port", port)].into_iter().chain(scheme).collect())
+    };
+    Json::List(urls.iter().map(server).collect())
+}
+
 fn write(json: &Json, writer: &mut Writer<'_>) -> Result<(), Full> {
     match json {
         Json::Null => writer.null(),
@@ -40,6 +68,30 @@ fn write(json: &Json, writer: &mut Writer<'_>) -> Result<(), Full> {
 mod tests {
     use super::*;
     use ringmain_codec::Value;
+
+    /// Router-protocol reference §1.2: strings under symbols.
+    #[test]
+    fn servers_are_told_as_clients_read_them() {
+        let urls = ["amqps://r2:10001", "amqp://[::1]:5673", "r3", "amqps://[fe80::1]"].map(str::to_owned);
+        let encoded = encode(&failover_servers(&urls));
+        let list = Value::from_encoded(&encoded).unwrap();
+        let servers: Vec<Vec<Option<String>>> = list
+            .items()
+            .unwrap()
+            .map(|server| {
+                let text = |key| server.get(key).and_then(|value| value.as_str().map(str::to_owned));
+                ["scheme", "network-host", "port"].map(text).into()
+            })
+            .collect();
+        let some = |text: &str| Some(text.to_owned());
+        let expected = [
+            [some("amqps"), some("r2"), some("10001")],
+            [some("amqp"), some("::1"), some("5673")],
+            [None, some("r3"), some("5672")],
+            [some("amqps"), some("fe80::1"), some("5671")],
+        ];
+        assert_eq!(servers, expected.map(Vec::from));
+    }
 
     #[test]
     fn json_becomes_amqp() {

@@ -3,7 +3,7 @@
 //! What differs from the file as it was read last is applied, step by step; what was made or changed by
 //! management meanwhile stays. A file with a fault changes nothing.
 
-use super::config::{Config, ConfigErrors, Record, Step};
+use super::config::{Config, ConfigErrors, Record, SHOWN_MAX, Step};
 use crate::log;
 use crate::log::{Level, Module};
 
@@ -52,8 +52,12 @@ pub(super) async fn reload(
                 "The configuration can't be used ({}); nothing has changed",
                 counted(count, "fault")
             );
-            for fault in faults {
+            for fault in faults.iter().take(SHOWN_MAX) {
                 log!(Module::Server, Level::Error, "{fault}");
+            }
+            if count > SHOWN_MAX {
+                let more = counted(count - SHOWN_MAX, "more fault");
+                log!(Module::Server, Level::Error, "… and {more}; 'ringmain check' helps");
             }
             return Reloaded::Refused;
         }

@@ -3,15 +3,14 @@
 //! The calling thread becomes the control thread, a `tokio-uring` runtime. Nothing of it runs on a shard, so
 //! it can't add to a message's latency.
 
-use super::config::{
-    AddressMatch, BindAddress, Config, Distribution, ListenerConfig, Member, Role, StripAnnotations,
-};
+use super::config::{BindAddress, Config, Distribution, ListenerConfig, Member, Role, StripAnnotations};
 use super::endpoints::{Endpoints, for_http};
 use super::http::Http;
 use super::management::{self, Management};
 use super::open_properties;
 use super::service_manager;
 use super::shards::{self, Idling, Shards};
+use super::stuck;
 use super::tls::TlsProfiles;
 use super::users::RouterUsers;
 use super::watchdog;
@@ -48,11 +47,12 @@ const OPEN_FILES_MIN: u64 = 64;
 /// What we offer and ask for in each open (router-protocol reference §1.2).
 pub(super) const CAPABILITIES: &[&str] = &["ANONYMOUS-RELAY"];
 
-/// Runs the router until it is told to stop. `operational` is called once clients can connect.
+/// Runs the router until it is told to stop. `operational` is called once clients can connect; with `test_hooks` what
+/// is stuck is looked for often, and soon taken for that.
 ///
 /// # Errors
 /// Why it can't start, or why it had to stop: a sentence for the user.
-pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, String> {
+pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Result<ExitCode, String> {
     raise_file_limit()?;
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
@@ -94,6 +94,7 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
             shards::start(snapshot, &settings, &cpus, idling, Arc::new(WorkerThreads::default()))?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
+        let looking = tokio_uring::spawn(stuck::run(shards.handle(), stuck::Pace::new(test_hooks)));
         let (http, questions) = Http::new(shards.handle(), &id);
         let endpoints = Endpoints::new(&id, shards.handle(), http.clone(), users, tls.clone());
         let watching = tokio_uring::spawn(tls.clone().watch(shards.handle()));
@@ -130,6 +131,7 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
         questions.abort();
         registry.abort();
         watchdog.abort();
+        looking.abort();
         watching.abort();
         management.abort();
         ended
@@ -239,10 +241,7 @@ fn snapshot(config: &Config, id: &str) -> Snapshot {
             ingress_phase: address.ingress_phase,
             egress_phase: address.egress_phase,
         };
-        match &address.matching {
-            AddressMatch::Prefix(prefix) => snapshot.configure(&format!("{prefix}/#"), settings),
-            AddressMatch::Pattern(pattern) => snapshot.configure(pattern, settings),
-        };
+        snapshot.configure(&address.matching.pattern(), settings);
     }
     snapshot
 }
@@ -303,6 +302,13 @@ pub(super) fn listener_settings(
             return Err(format!("role '{}' comes with a later version", listener.role.name()));
         }
     };
+    let mut properties = listener.open_properties.clone();
+    if !listener.failover_urls.is_empty() {
+        // In front: some peers read only the first properties that they know.
+        let value = open_properties::failover_servers(&listener.failover_urls);
+        let key = open_properties::FAILOVER_SERVERS.to_owned();
+        properties.insert(0, Member { key, line: listener.line, value });
+    }
     Ok(ListenerSettings {
         name: listener.name.clone().unwrap_or_default(),
         role,
@@ -314,7 +320,7 @@ pub(super) fn listener_settings(
         // What comes over WebSocket was decrypted by the HTTP thread.
         is_encrypted_outside: listener.http.is_some() && tls.is_some(),
         tls: tls.filter(|_| listener.http.is_none()),
-        ..connection_settings(engine, listener.strip_annotations, &listener.open_properties)
+        ..connection_settings(engine, listener.strip_annotations, &properties)
     })
 }
 

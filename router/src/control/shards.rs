@@ -102,6 +102,7 @@ pub(super) fn start(
     for (seat, cpu) in seats.into_iter().zip(cpus) {
         let (introduction, introduced) = mpsc::channel();
         let (end, ended) = oneshot::channel();
+        let seat_number = seat.id.0;
         let start = Start {
             cpu: *cpu,
             seat,
@@ -111,7 +112,7 @@ pub(super) fn start(
             guard: guard.clone(),
             ready: ready.clone(),
             introduced,
-            linked: link.clone(),
+            linked: Linked { number: seat_number, tell: Some(link.clone()) },
         };
         let thread = std::thread::Builder::new()
             .name(shard_name(start.seat.id))
@@ -143,9 +144,8 @@ pub(super) fn start(
             return Err(shards.join().err().unwrap_or_else(|| "a shard ended at once".to_owned()));
         }
     }
-    if linked.iter().take(cpus.len()).count() < cpus.len() {
-        return Err(shards.join().err().unwrap_or_else(|| "a shard ended at once".to_owned()));
-    }
+    // The others wait for one that fails: they aren't waited for.
+    linked.iter().take(cpus.len()).collect::<Result<Vec<()>, String>>()?;
     let registry = Registry::new(snapshot, publisher, reported, reconfigurations, shards.mailboxes.clone());
     Ok((shards, registry))
 }
@@ -160,12 +160,33 @@ struct Start {
     guard: Arc<Guard>,
     ready: mpsc::Sender<Ready>,
     introduced: mpsc::Receiver<Introduction>,
-    linked: mpsc::Sender<()>,
+    linked: Linked,
+}
+
+/// Tells whether a shard's connections to the others are open. Dropped before, it says that they never will be.
+struct Linked {
+    number: u16,
+    tell: Option<mpsc::Sender<Result<(), String>>>,
+}
+
+impl Linked {
+    /// The other end waits for just this.
+    fn tell(&mut self, outcome: Result<(), String>) {
+        if let Some(tell) = self.tell.take() {
+            let _nobody = tell.send(outcome);
+        }
+    }
+}
+
+impl Drop for Linked {
+    fn drop(&mut self) {
+        self.tell(Err(format!("shard {} ended before it was linked with the others", self.number)));
+    }
 }
 
 impl Start {
     /// The life of a shard's thread. It is pinned before it allocates, so that its memory lies near it.
-    fn run(self) -> Result<(), String> {
+    fn run(mut self) -> Result<(), String> {
         let number = usize::from(self.seat.id.0);
         if let Some(cpu) = self.cpu {
             let mut set = CpuSet::new();
@@ -199,10 +220,12 @@ impl Start {
         let mut shard = shard.with_idle(self.idling.idle).with_workers(self.workers).with_guard(self.guard);
         let failed = |error: io::Error| format!("the io_uring of shard {number} failed: {error}");
         while !shard.is_linked() {
-            shard.turn().map_err(failed)?;
+            if let Err(error) = shard.turn().map_err(failed) {
+                self.linked.tell(Err(error.clone()));
+                return Err(error);
+            }
         }
-        // The other end waits for just this.
-        let _ = self.linked.send(());
+        self.linked.tell(Ok(()));
         shard.run().map_err(failed)
     }
 }

@@ -17,6 +17,8 @@ pub struct Unsettled<D> {
     pub terminal: bool,
     /// When its receiver settles it: as its link says, or as its sender said for this one (§2.7.5).
     pub rcv_settle_mode: ReceiverSettleMode,
+    /// What its user noted when it was begun, such as a time; 0 of one that came.
+    pub stamp: u16,
 }
 
 /// A delivery that is about to be sent.
@@ -30,6 +32,8 @@ pub struct NewDelivery<D> {
     pub tag: [u8; 8],
     /// What is kept with it while it is unsettled.
     pub data: D,
+    /// What its user notes with it while it is unsettled, such as a time.
+    pub stamp: u16,
 }
 
 /// What became of a payload that was to be sent.
@@ -73,6 +77,8 @@ pub struct DisposedDelivery<D> {
     pub data: D,
     /// Whether it had a terminal state before: no other state counts any more (§2.6.12).
     pub was_terminal: bool,
+    /// What was noted when it was begun.
+    pub stamp: u16,
 }
 
 /// The longest encoded state that is kept for a range; longer ones go at once, each in a frame of its own.

@@ -79,7 +79,13 @@ impl<D: Copy + Default> Connection<D> {
             (true, false) => {
                 link.unsettled += 1;
                 let rcv_settle_mode = receiving.rcv_settle_mode;
-                incoming.push(Unsettled { handle, data: D::default(), terminal: false, rcv_settle_mode });
+                incoming.push(Unsettled {
+                    handle,
+                    data: D::default(),
+                    terminal: false,
+                    rcv_settle_mode,
+                    stamp: 0,
+                });
             }
             (false, true) => {
                 // Its entry is needed until the delivery's user has seen this frame.
@@ -118,6 +124,15 @@ impl<D: Copy + Default> Connection<D> {
     #[inline]
     pub fn outgoing_mut(&mut self, channel: Channel, delivery_id: Serial) -> Option<&mut D> {
         self.session_mut(channel)?.outgoing.get_mut(delivery_id).map(|unsettled| &mut unsettled.data)
+    }
+
+    /// How many unsettled deliveries that went on a link have a stamp that `is_old`. Of the session's, in the order
+    /// in which they were begun, those are looked at that come before the first that isn't.
+    #[must_use]
+    pub fn count_outgoing(&self, link: LinkRef, is_old: impl Fn(u16) -> bool) -> usize {
+        let all = self.session(link.channel).into_iter().flat_map(|session| session.outgoing.iter());
+        let old = all.take_while(|(_, unsettled)| is_old(unsettled.stamp));
+        old.filter(|(_, unsettled)| unsettled.handle == link.handle).count()
     }
 
     /// As receiver: puts up with so many deliveries beyond the credit, each time that it is used up. That is for
@@ -380,14 +395,14 @@ impl<D: Copy + Default> Connection<D> {
             return None;
         };
         disposed.next = (delivery_id != disposed.last).then(|| delivery_id.next());
-        let (handle, data, was_terminal) = if disposed.settled {
+        let (handle, data, was_terminal, stamp) = if disposed.settled {
             let entry = map.remove(delivery_id)?;
-            (entry.handle, entry.data, entry.terminal)
+            (entry.handle, entry.data, entry.terminal, entry.stamp)
         } else {
             let entry = map.get_mut(delivery_id)?;
             let was_terminal = entry.terminal;
             entry.terminal |= disposed.state.as_ref().is_some_and(DeliveryState::is_terminal);
-            (entry.handle, entry.data, was_terminal)
+            (entry.handle, entry.data, was_terminal, entry.stamp)
         };
         let link = session.link_mut(handle);
         let user = link.as_ref().and_then(|link| link.user);
@@ -400,7 +415,7 @@ impl<D: Copy + Default> Connection<D> {
             }
         }
         let link = LinkRef { channel: disposed.channel, handle };
-        Some(DisposedDelivery { link, user, delivery_id, data, was_terminal })
+        Some(DisposedDelivery { link, user, delivery_id, data, was_terminal, stamp })
     }
 
     /// Takes all unsettled deliveries of a session out, by their links: the session is gone. Those that went
@@ -451,12 +466,12 @@ impl<D> Session<D> {
     ) -> Option<Sending> {
         let _spent = credit;
         let rcv_settle_mode = self.link(handle)?.rcv_settle_mode;
-        let NewDelivery { message_format, settled, tag, data } = delivery;
+        let NewDelivery { message_format, settled, tag, data, stamp } = delivery;
         let delivery_id = self.outgoing.next();
         if settled {
             self.outgoing.skip();
         } else {
-            self.outgoing.push(Unsettled { handle, data, terminal: false, rcv_settle_mode });
+            self.outgoing.push(Unsettled { handle, data, terminal: false, rcv_settle_mode, stamp });
         }
         Some(Sending { delivery_id, settled, started: false, message_format, tag })
     }

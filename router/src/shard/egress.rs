@@ -5,6 +5,7 @@
 //! in the link's queue, its payload copied once (for all copies of a multicast), and the session that it came
 //! on is charged for the bytes, so that its window closes before memory grows.
 
+use super::delay::Second;
 use super::forward::Outgoing;
 use super::links::{LinkCounters, RouterLink};
 use super::outcome::failed;
@@ -16,11 +17,6 @@ use crate::base::limits::{OUTPUT_BACKLOG_MAX, PUMP_BYTES_MAX, UNSETTLED_PER_LINK
 use crate::base::time::Instant;
 use crate::engine::{Credit, Fault, Unsettled};
 use ringmain_codec::{Condition, DeliveryState, Rejected};
-use std::time::Duration;
-
-/// How long a delivery waits here before it counts as delayed, and as delayed for long (router-protocol
-/// reference §8.13).
-const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 
 /// What became of an attempt to send what waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +54,7 @@ impl Core {
             && egress.waiting == 0
             && egress.unsettled < UNSETTLED_PER_LINK_MAX
             && slot.out.pending() < OUTPUT_BACKLOG_MAX;
-        let new = egress.new_delivery(&outgoing, self.next_tag);
+        let new = egress.new_delivery(&outgoing, self.next_tag, self.second);
         let settled = new.settled;
         let sent = if straight {
             slot.engine.send_delivery(link_ref, new, payload, more, &mut slot.out)
@@ -72,7 +68,7 @@ impl Core {
         slot.mark_dirty(connection, &mut self.dirty);
         slot.last_delivery = self.now;
         egress.begin(settled, self.now);
-        link.counters.begin(settled);
+        link.counters.begin(settled, self.second);
         let delivery = DeliveryRef { connection, link: link_ref, key: target, delivery_id };
         self.begun(&outgoing, delivery, settled, party);
         if sent.complete && !more {
@@ -111,18 +107,24 @@ impl Core {
 
     /// Begins a delivery that waited: it has a number from now on, and its two ends know each other. Returns the
     /// number and whether its receiver is to settle it.
-    fn begin(&mut self, target: LinkKey, outgoing: &Outgoing, credit: Credit) -> Option<(Serial, bool)> {
+    fn begin(
+        &mut self,
+        target: LinkKey,
+        outgoing: &Outgoing,
+        since: Instant,
+        credit: Credit,
+    ) -> Option<(Serial, bool)> {
         let link = self.links.get_mut(target)?;
         let (connection, link_ref) = (link.connection, link.link);
         let party = link.party;
         let slot = self.connections.get_mut(connection)?;
         let egress = link.egress_mut()?;
-        let new = egress.new_delivery(outgoing, self.next_tag);
+        let new = egress.new_delivery(outgoing, self.next_tag, Second::of(since));
         let settled = new.settled;
         let delivery_id = slot.engine.begin_delivery(link_ref, credit, new)?;
         slot.last_delivery = self.now;
         egress.begin(settled, self.now);
-        link.counters.begin(settled);
+        link.counters.begin(settled, self.second);
         let delivery = DeliveryRef { connection, link: link_ref, key: target, delivery_id };
         self.begun(outgoing, delivery, settled, party);
         Some((delivery_id, !settled))
@@ -233,16 +235,6 @@ impl Core {
         }
     }
 
-    /// Counts a delivery that has waited here for long.
-    fn count_delay(&mut self, key: LinkKey, since: Instant) {
-        let waited = self.now.since(since);
-        let Some(place) = DELAYS.iter().rposition(|limit| waited >= *limit) else { return };
-        self.delayed[place] += 1;
-        if let Some(link) = self.links.get_mut(key) {
-            link.counters.delayed[place] += 1;
-        }
-    }
-
     /// Puts a link into its connection's list of those that wait, unless it only lacks its receiver's
     /// credit.
     fn block(&mut self, key: LinkKey) {
@@ -348,11 +340,13 @@ impl Core {
                 return if slot.engine.has_credit(link_ref) { Pumped::Blocked } else { Pumped::Dry };
             };
             let Some(item) = egress.pop() else { return Pumped::Dry };
-            self.count_delay(key, item.since);
-            let Some((delivery_id, unsettled)) = self.begin(key, &item.outgoing, credit) else {
+            let Some((delivery_id, unsettled)) = self.begin(key, &item.outgoing, item.since, credit) else {
                 self.end_item(item);
                 return Pumped::Dry;
             };
+            if !unsettled {
+                self.count_delay(key, Second::of(item.since));
+            }
             self.measure_wait(item.since, party);
             if let Some(egress) = self.links.get_mut(key).and_then(RouterLink::egress_mut) {
                 egress.active = Some(Active { item, delivery_id, settled: !unsettled, unsettled });

@@ -69,7 +69,7 @@ impl Core {
             message_format: arrived.message_format,
         };
         let next = if arrived.first {
-            link.counters.begin(arrived.settled);
+            link.counters.begin(arrived.settled, self.second);
             let counters = &mut self.counters[party as usize];
             counters.ingress += 1;
             counters.presettled += u64::from(arrived.settled);

@@ -1,5 +1,6 @@
 //! Attaching and losing links: which address they use, and who counts as a destination.
 
+use super::delay::SettleRate;
 use super::forward::Current;
 use super::queue::Egress;
 use super::slots::Slot;
@@ -100,8 +101,10 @@ pub struct LinkCounters {
     pub released: u64,
     /// By outcome.
     pub modified: u64,
-    /// Those that waited here for more than a second, and those for more than ten.
+    /// Those that took more than a second to be settled, and those that took more than ten.
     pub delayed: [u64; 2],
+    /// How many were settled in the last seconds.
+    pub rate: SettleRate,
 }
 
 impl RouterLink {
@@ -533,6 +536,7 @@ impl Core {
             released,
             modified,
             delayed: _,
+            rate: _,
         } = link.counters;
         log!(
             Module::RouterCore,

@@ -23,8 +23,9 @@ const _: () = assert!(SAMPLE_EVERY.is_power_of_two() && SAMPLES_MAX.is_power_of_
 pub struct Meters {
     /// Completions that one turn dealt with, of turns that had any.
     pub batches: Histogram,
-    /// How long deliveries were on this shard until they went to a client or broker: from the beginning of
-    /// the turn that took them to the end of the one that sent them.
+    /// How long deliveries were in the router until they went to a client or broker: from the beginning of the turn
+    /// that took them, on whichever shard they came in, to the end of the one that sent them. What waited for its
+    /// receiver after it had come from another shard is measured from when it was there.
     pub forward: Histogram,
     /// How long it took until their senders, clients or brokers, were told their outcome: of one in
     /// [`SAMPLE_EVERY`] that came unsettled.
@@ -41,8 +42,11 @@ pub(super) struct Measuring {
     pub(super) meters: Meters,
     /// Deliveries that had waited here before they went to a client or broker.
     waited: u64,
-    /// Deliveries of which the time is in [`Meters::forward`].
+    /// Deliveries of which the time is in [`Meters::forward`], those of `crossed` included.
     measured: u64,
+    /// What went straight in this turn and had come from other shards: since when, and how many. One entry for each
+    /// chunk of a turn.
+    crossed: Vec<(Instant, u64)>,
     /// Those that are followed, each at a place by its number.
     samples: Vec<Option<Sample>>,
 }
@@ -128,9 +132,54 @@ impl Core {
         went.saturating_sub(self.measuring.waited).saturating_sub(self.measuring.measured)
     }
 
-    /// So many went straight in the turn that ends at this moment.
-    pub(super) fn measure_turn(&mut self, forwarded: u64, end: Instant) {
+    /// So many of these went straight, which another shard took in the turn that began at `since`.
+    #[inline]
+    pub(super) fn note_crossing(&mut self, since: Instant, forwarded: u64) {
+        if forwarded > 0 {
+            self.measuring.measured += forwarded;
+            self.measuring.crossed.push((since, forwarded));
+        }
+    }
+
+    /// Whether something went straight in this turn.
+    #[inline]
+    pub(super) fn has_forwarded(&self) -> bool {
+        self.forwarded_in_turn() > 0 || !self.measuring.crossed.is_empty()
+    }
+
+    /// The turn ends at this moment: what went straight in it is measured.
+    pub(super) fn measure_turn(&mut self, end: Instant) {
+        let forwarded = self.forwarded_in_turn();
         self.measuring.measured += forwarded;
+        for (since, crossed) in self.measuring.crossed.drain(..) {
+            self.measuring.meters.forward.record_time(end.since(since), crossed);
+        }
         self.measuring.meters.forward.record_time(end.since(self.now), forwarded);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::time::Instant;
+    use crate::io::driver::Driver as _;
+    use crate::io::sim::SimNetwork;
+    use crate::routing::{Snapshot, Treatment};
+    use crate::shard::mailbox::Mailbox;
+    use crate::shard::turn::Shard;
+
+    #[test]
+    fn what_came_from_another_shard_is_measured_from_when_that_one_took_it() {
+        let network = SimNetwork::new(1);
+        let driver = network.driver();
+        let (_mailbox, letters) = Mailbox::new(driver.waker());
+        let mut shard = Shard::alone(driver, Snapshot::new("R", Treatment::Balanced), Vec::new(), letters);
+        let core = &mut shard.core;
+        core.set_now(Instant(5_000_000));
+        core.note_crossing(Instant(1_000_000), 2);
+        assert!(core.has_forwarded());
+        core.measure_turn(Instant(6_000_000));
+        let forward = &core.measuring.meters.forward;
+        assert_eq!((forward.count(), forward.sum()), (2, 2 * 5_000_000));
+        assert!(!core.has_forwarded());
     }
 }

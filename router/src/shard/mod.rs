@@ -17,6 +17,7 @@
 //! | `credit` | how much a sender may send |
 //! | `front` | the front of a message: priority, annotations, `to` |
 //! | `forward` | from an incoming transfer to the outgoing links |
+//! | `delay` | deliveries that take long, links that are stuck or blocked |
 //! | `queue` | the queue of an outgoing link |
 //! | `egress` | what goes into that queue, and what leaves it |
 //! | `spare` | memory that is used again |
@@ -40,6 +41,7 @@ pub mod authentication;
 pub mod auto_links;
 mod congestion;
 mod credit;
+pub mod delay;
 mod egress;
 mod events;
 mod failover;
@@ -61,6 +63,7 @@ pub mod share;
 pub mod slots;
 mod spare;
 pub mod survey;
+mod timers;
 pub mod tls;
 mod trace;
 pub mod turn;
@@ -74,6 +77,7 @@ use crate::engine::sasl::Exchange;
 use crate::rcu::Reader;
 use crate::routing::{AddressTable, Snapshot};
 use auto_links::AutoLinks;
+use delay::Second;
 use fan_out::FanOut;
 use guard::Guard;
 use links::RouterLink;
@@ -82,11 +86,12 @@ use meters::Measuring;
 use queue::Egress;
 use slots::Slot;
 use spare::Spare;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use survey::OngoingSurvey;
+use timers::Timers;
 
 /// What is kept with an unsettled delivery: where its other end is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -229,7 +234,7 @@ pub struct Core {
     graces: VecDeque<(Instant, LinkKey)>,
     /// Outgoing links whose settled deliveries wait, and when that counts as congestion.
     stalls: VecDeque<(Instant, LinkKey)>,
-    timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
+    timers: Timers,
     /// Connections at rest that are to be looked at.
     looks: Vec<ConnectionKey>,
     /// Payload that stays here for now.
@@ -248,7 +253,11 @@ pub struct Core {
     agent: Option<ConnectionKey>,
     /// Links with the outside.
     outside_links: usize,
-    /// Deliveries that waited here for more than a second, and those for more than ten.
+    /// The second of [`Core::now`].
+    second: Second,
+    /// How long a delivery is unsettled, and a link without credit, before it counts as stuck and as blocked.
+    stuck_after: Duration,
+    /// Deliveries that took more than a second to be settled, and those that took more than ten.
     delayed: [u64; 2],
     /// SASL exchanges with work to do.
     exchanges_due: Vec<(ConnectionKey, Box<dyn Exchange>)>,
@@ -291,7 +300,7 @@ impl Core {
             credit_due: Vec::new(),
             graces: VecDeque::new(),
             stalls: VecDeque::new(),
-            timers: BinaryHeap::new(),
+            timers: Timers::default(),
             looks: Vec::new(),
             held_bytes: 0,
             over_budget: Vec::new(),
@@ -303,6 +312,8 @@ impl Core {
             counters: [ShardCounters::default(); Party::ALL.len()],
             agent: None,
             outside_links: 0,
+            second: Second::default(),
+            stuck_after: delay::STUCK_AFTER,
             delayed: [0; 2],
             exchanges_due: Vec::new(),
             handshakes_due: Vec::new(),

@@ -87,7 +87,7 @@ impl<Doorbell> Neighbour<Doorbell> {
             let most = self.rings.to.room().min(CHUNKS_PER_SEND_MAX);
             for chunk in slot.out.take_chunks(most) {
                 // There is room for as many as were taken.
-                if self.rings.to.push(HandOff::Frames(chunk)).is_err() {
+                if self.rings.to.push(HandOff::Frames(chunk, core.now)).is_err() {
                     log!(Module::Server, Level::Critical, "a hand-off found no room in its ring");
                 }
                 self.pushed = true;
@@ -103,10 +103,12 @@ impl<Doorbell> Neighbour<Doorbell> {
             let Some(hand_off) = self.rings.from.pop() else { break };
             taken += 1;
             match hand_off {
-                HandOff::Frames(chunk) => {
+                HandOff::Frames(chunk, since) => {
                     bytes += chunk.filled;
                     core.measuring.meters.taken_over += 1;
+                    let before = core.forwarded_in_turn();
                     core.recv(self.connection, &chunk.bytes[..chunk.filled]);
+                    core.note_crossing(since, core.forwarded_in_turn() - before);
                     // Where there is no room it is freed here.
                     if self.rings.to.room() > 0 {
                         self.pushed |= self.rings.to.push(HandOff::Returned(chunk)).is_ok();

@@ -4,6 +4,7 @@
 //! A receiver's disposition of a delivery costs one entry in each of two sessions' maps. Outcomes that are the
 //! same are put together in ranges by the engine.
 
+use super::delay::Second;
 use super::links::LinkCounters;
 use super::slots::Slot;
 use super::{Core, DeliveryRef, Peer, ShardCounters, Source};
@@ -42,9 +43,12 @@ macro_rules! count_outcome {
 impl LinkCounters {
     /// Counts a delivery that has come or gone.
     #[inline]
-    pub(super) fn begin(&mut self, settled: bool) {
+    pub(super) fn begin(&mut self, settled: bool, now: Second) {
         self.deliveries += 1;
-        self.presettled += u64::from(settled);
+        if settled {
+            self.presettled += 1;
+            self.rate.count(now);
+        }
     }
 
     /// Counts an outcome.
@@ -71,6 +75,9 @@ impl Core {
             let state = disposed.state.as_ref().filter(|_| !delivery.was_terminal);
             match disposed.role {
                 Role::Receiver => {
+                    if disposed.settled {
+                        self.measure_settled(end.key, Second(delivery.stamp));
+                    }
                     self.receiver_says(&end, delivery.data, disposed.settled, disposed.batchable, state);
                 }
                 Role::Sender => self.sender_says(&end, delivery.data, disposed.settled, state),
@@ -229,6 +236,7 @@ impl Core {
             *peer = Peer::None;
         }
         link.counters.count(state);
+        link.counters.rate.count(self.second);
         self.counters[link.party as usize].count(state);
         if let Some(ingress) = link.ingress_mut() {
             ingress.mark_due(source.key, &mut self.credit_due);

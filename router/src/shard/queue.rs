@@ -1,5 +1,6 @@
 //! The queue of an outgoing link: what waits there, and what is on its way.
 
+use super::delay::{Second, Told};
 use super::forward::Outgoing;
 use super::payload::{Charge, Payload, Piece};
 use super::{Peer, Source};
@@ -62,6 +63,8 @@ pub struct Egress {
     pub(super) progress: Instant,
     /// Whether a stall is being watched for.
     pub(super) watched: bool,
+    /// What was last said of deliveries that are stuck here, and of credit that doesn't come.
+    pub(super) told: Told,
     pub(super) congested: bool,
 }
 
@@ -88,9 +91,9 @@ impl Egress {
         Self { settle, ..Self::default() }
     }
 
-    /// What the engine is told of a delivery that is to be sent now, under this tag.
+    /// What the engine is told of a delivery that is to be sent now, under this tag, and that came in this second.
     #[inline]
-    pub(super) fn new_delivery(&self, outgoing: &Outgoing, tag: u64) -> NewDelivery<Peer> {
+    pub(super) fn new_delivery(&self, outgoing: &Outgoing, tag: u64, came: Second) -> NewDelivery<Peer> {
         let Source { delivery, party: _, settled: came_settled, message_format } = outgoing.source;
         let settled = match self.settle {
             Settle::Always => true,
@@ -102,7 +105,7 @@ impl Egress {
             Some((fan_out, copy)) => Peer::FanOut(fan_out, copy),
             None => Peer::Delivery(delivery),
         };
-        NewDelivery { message_format, settled, tag: tag.to_be_bytes(), data }
+        NewDelivery { message_format, settled, tag: tag.to_be_bytes(), data, stamp: came.0 }
     }
 
     /// Counts a delivery that has been begun.

@@ -4,6 +4,7 @@ use super::activity::Activity;
 use crate::base::buffer::Chunk;
 use crate::base::id::ShardId;
 use crate::base::limits::HAND_OFFS_MAX;
+use crate::base::time::Instant;
 use crate::mem::doorbell::Sleeper;
 use crate::mem::ring::{Consumer, Producer, ring};
 use crate::rcu::{Publisher, Reader, cell};
@@ -14,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 /// What one shard gives another.
 #[derive(Debug)]
 pub enum HandOff {
-    /// Frames of the connection between the two.
-    Frames(Chunk),
+    /// Frames of the connection between the two, and when the turn began that pushed them.
+    Frames(Chunk, Instant),
     /// A chunk that was taken, for its owner to use again.
     Returned(Chunk),
 }

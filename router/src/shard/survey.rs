@@ -23,12 +23,6 @@ use crate::routing::{AddressCounters, AddressSettings, LocalAddress};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a delivery waits before it counts as stuck (router-protocol reference §8.13).
-const STUCK_AFTER: Duration = Duration::from_secs(10);
-
-/// A receiver that has had no credit for so long is blocked (router-protocol reference §8.13).
-const BLOCKED_AFTER: Duration = Duration::from_secs(10);
-
 /// What management asks a shard.
 #[derive(Debug)]
 pub struct Survey {
@@ -51,6 +45,9 @@ pub enum Subject {
     Addresses,
     /// What the shard measures of itself, and its links in numbers.
     Meters,
+    /// Nothing but the totals: the log is told of links that are stuck or blocked. From now on they are after this
+    /// time without settlement or credit.
+    Stuck(Duration),
 }
 
 /// What a shard answers.
@@ -79,7 +76,7 @@ pub struct Load {
     pub undelivered: u64,
     /// Deliveries on outgoing links that aren't settled.
     pub unsettled: u64,
-    /// Deliveries that wait for too long.
+    /// Deliveries that wait, or aren't settled, for too long.
     pub stuck: u64,
     /// Links whose receiver has given no credit for long.
     pub blocked_links: u64,
@@ -93,7 +90,7 @@ impl Load {
             self.unsettled += u64::from(link.unsettled);
         }
         self.stuck += link.stuck;
-        self.blocked_links += u64::from(link.without_credit >= BLOCKED_AFTER);
+        self.blocked_links += u64::from(link.is_blocked);
     }
 
     /// Adds that of another shard.
@@ -119,7 +116,7 @@ pub struct Totals {
     pub containers: ShardCounters,
     /// Settled deliveries dropped, whoever sent them.
     pub dropped_presettled: u64,
-    /// Deliveries that waited here for more than a second, and those for more than ten.
+    /// Deliveries that took more than a second to be settled, and those that took more than ten.
     pub delayed: [u64; 2],
     /// Peers that weren't who they said.
     pub authentication_failures: u64,
@@ -191,22 +188,18 @@ pub struct LinkFacts {
     pub undelivered: u32,
     /// Deliveries that aren't settled.
     pub unsettled: u32,
-    /// Deliveries that wait for too long.
+    /// Deliveries that wait, or aren't settled, for too long.
     pub stuck: u64,
     /// The credit that the sending side has left.
     pub credit: u32,
     /// As receiver: for how long it has had no credit.
     pub without_credit: Duration,
+    /// Whether its receiver has given no credit for so long that somebody should look at it.
+    pub is_blocked: bool,
+    /// Settlements in a second, lately.
+    pub settle_rate: u32,
     /// What it counts.
     pub counters: LinkCounters,
-}
-
-impl LinkFacts {
-    /// Whether its receiver has given no credit for so long that somebody should look at it.
-    #[must_use]
-    pub fn is_blocked(&self) -> bool {
-        self.without_credit >= BLOCKED_AFTER
-    }
 }
 
 /// An address in use on a shard.
@@ -232,6 +225,7 @@ struct LinkState {
     stuck: u64,
     credit: u32,
     without_credit: Duration,
+    is_blocked: bool,
 }
 
 /// A survey under way.
@@ -310,6 +304,11 @@ impl Core {
                     }
                     self.links.places()
                 }
+                Subject::Stuck(after) => {
+                    self.stuck_after = after;
+                    self.tell_stuck(start..end);
+                    self.links.places()
+                }
             };
             ongoing.place = end;
             if end < places {
@@ -321,7 +320,11 @@ impl Core {
             findings.totals = self.totals();
             match survey.subject {
                 Subject::Meters => findings.meters = Some(Box::new(self.measuring.meters.clone())),
-                Subject::Totals | Subject::Connections | Subject::Links | Subject::Addresses => {}
+                Subject::Totals
+                | Subject::Connections
+                | Subject::Links
+                | Subject::Addresses
+                | Subject::Stuck(_) => {}
             }
             // Whoever asked may have stopped waiting.
             let _gone = survey.reply.send(findings);
@@ -376,7 +379,7 @@ impl Core {
             return None;
         }
         let slot = self.connections.get(link.connection)?;
-        let LinkState { is_incoming, undelivered, unsettled, stuck, credit, without_credit } =
+        let LinkState { is_incoming, undelivered, unsettled, stuck, credit, without_credit, is_blocked } =
             self.link_state(link)?;
         Some(LinkFacts {
             id: link.id,
@@ -390,6 +393,8 @@ impl Core {
             stuck,
             credit,
             without_credit,
+            is_blocked,
+            settle_rate: link.counters.rate.per_second(self.second),
             counters: link.counters,
         })
     }
@@ -400,24 +405,19 @@ impl Core {
             return None;
         }
         let state = self.connections.get(link.connection)?.engine.link(link.link)?;
-        let (undelivered, unsettled, stuck, without_credit) = match &link.direction {
-            Direction::In(ingress) => {
-                (u32::from(ingress.current.is_some()), state.unsettled, 0, Duration::ZERO)
-            }
-            Direction::Out(egress) => {
-                let without_credit =
-                    if state.credit == 0 { self.now.since(egress.progress) } else { Duration::ZERO };
-                let stuck = egress.waiting_since(self.now - STUCK_AFTER) as u64;
-                (egress.available(), egress.unsettled, stuck, without_credit)
-            }
+        let (undelivered, unsettled) = match &link.direction {
+            Direction::In(ingress) => (u32::from(ingress.current.is_some()), state.unsettled),
+            Direction::Out(egress) => (egress.available(), egress.unsettled),
         };
+        let without_credit = self.without_credit(link);
         Some(LinkState {
             is_incoming: matches!(link.direction, Direction::In(_)),
             undelivered,
             unsettled,
-            stuck,
+            stuck: self.stuck(link),
             credit: state.credit,
             without_credit,
+            is_blocked: without_credit >= self.stuck_after,
         })
     }
 }

@@ -219,6 +219,12 @@ impl Tls {
 }
 
 impl Slot {
+    /// Whether its bytes go as they are.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
     /// Whether nothing waits to be sent.
     #[inline]
     pub(super) fn is_all_sent(&self) -> bool {

@@ -11,6 +11,7 @@ use super::seat::{Presence, Seat};
 use super::share::Late;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
 use super::tls::Shaken;
+use crate::base::buffer::EMPTY_FRAME;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
     COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX, OUTPUT_BACKLOG_MAX,
@@ -111,7 +112,7 @@ impl<D: Driver> Shard<D> {
         let Seat { id, presences, rings, mut routes } = seat;
         routes.begin_turn();
         let mut core = Core::new(id, presences.len(), routes);
-        core.now = driver.now();
+        core.set_now(driver.now());
         let mut neighbours = Vec::new();
         let (doorbells, mailboxes, reports) = match others {
             Some(others) => (others.doorbells, others.mailboxes, Some(others.reports)),
@@ -222,7 +223,7 @@ impl<D: Driver> Shard<D> {
         self.core.routes.begin_turn();
         waited?;
         self.doing(Doing::Completions);
-        self.core.now = self.driver.now();
+        self.core.set_now(self.driver.now());
         self.turn = self.turn.wrapping_add(1);
         self.take_deferred();
         let mut batch = 0;
@@ -262,9 +263,8 @@ impl<D: Driver> Shard<D> {
     /// Measures how long what went straight in this turn took.
     #[inline]
     fn measure(&mut self) {
-        let forwarded = self.core.forwarded_in_turn();
-        if forwarded > 0 {
-            self.core.measure_turn(forwarded, self.driver.read_clock());
+        if self.core.has_forwarded() {
+            self.core.measure_turn(self.driver.read_clock());
         }
     }
 
@@ -607,7 +607,17 @@ impl<D: Driver> Shard<D> {
             self.core.close_overloaded(connection);
         }
         let Some(slot) = self.core.connections.get_mut(connection) else { return };
-        if !slot.sending {
+        if slot.out.pending() > 0
+            && !slot.sending
+            && slot.is_plain()
+            && !slot.is_traced()
+            && slot.out.take_empty_frame()
+        {
+            slot.sending = true;
+            slot.progress = now;
+            slot.engine.spoke(now);
+            self.driver.send_static(connection, EMPTY_FRAME);
+        } else if !slot.sending {
             let chunks = slot.next_chunks(&self.core.pool);
             if !chunks.is_empty() {
                 slot.sending = true;

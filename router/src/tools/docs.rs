@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::Command;
+use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 
 use super::problem::Problem;
@@ -15,13 +16,50 @@ use crate::control::config::schema::{Category, ENTITY_TYPES};
 ///
 /// # Errors
 /// [`Problem`]: standard output can't be written.
-pub fn completions(mut command: Command, shell: Shell) -> Result<(), Problem> {
+pub fn completions(command: Command, shell: Shell) -> Result<(), Problem> {
+    let mut command = with_words(command);
     let name = command.get_name().to_owned();
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut text);
     let mut out = io::stdout().lock();
     out.write_all(&text).and_then(|()| out.flush()).map_err(|error| Problem::of_output(&error))
 }
+
+/// The definition with what the arguments of `manage` may be. A router may know more, so this is for completions only.
+fn with_words(command: Command) -> Command {
+    let words = |manage: Command| {
+        let types = ENTITY_TYPES.iter().map(|of| if of.is_section() { of.name } else { of.type_name });
+        let types = PossibleValuesParser::new(types.collect::<Vec<_>>());
+        manage
+            // An argument that is changed goes behind the others.
+            .mut_arg("operation", |argument| {
+                argument.index(1).value_parser(PossibleValuesParser::new(OPERATIONS))
+            })
+            .mut_arg("arguments", |argument| argument.index(2))
+            .mut_arg("type", |argument| argument.value_parser(types))
+    };
+    match command.get_name() {
+        "qdmanage" | "skmanage" => words(command),
+        _ if command.find_subcommand("manage").is_some() => command.mut_subcommand("manage", words),
+        _ => command,
+    }
+}
+
+/// What a management node can be asked to do, by the names that the tool documents.
+const OPERATIONS: [&str; 12] = [
+    "QUERY",
+    "CREATE",
+    "READ",
+    "UPDATE",
+    "DELETE",
+    "GET-TYPES",
+    "GET-ATTRIBUTES",
+    "GET-OPERATIONS",
+    "GET-ANNOTATIONS",
+    "GET-MGMT-NODES",
+    "GET-SCHEMA",
+    "GET-LOG",
+];
 
 /// Writes a page for each of the commands and of their subcommands, and one about the configuration file, into the
 /// folders `man8` and `man5` of a folder, and tells their names.

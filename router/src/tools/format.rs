@@ -19,6 +19,15 @@ pub(super) fn short_duration(seconds: u64) -> String {
     format!("{:02}:{:02}:{seconds:02}", minutes / 60, minutes % 60)
 }
 
+/// A time as people read it: µs, ms or s.
+pub(super) fn microseconds(time: u64) -> String {
+    match time {
+        0..1_000 => format!("{time} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", time as f64 / 1e3),
+        _ => format!("{:.1} s", time as f64 / 1e6),
+    }
+}
+
 /// A number of bytes with the unit that suits it, of powers of 1024.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::router::Router;
 use super::save;
 use crate::client::management::Request;
+use crate::control::config::did_you_mean;
 use crate::control::config::schema::{EntityType, Kind};
 
 /// The most that is read from standard input, in bytes.
@@ -26,7 +27,7 @@ pub fn manage(options: &ManageOptions, called: Called) -> Result<(), Problem> {
     let job = manager.job()?;
     let mut router = Router::connect(&options.connection, &options.target, called)?;
     let done = manager.run(job, &mut router);
-    if matches!(done, Ok(()) | Err(Problem::Refused { .. })) {
+    if done.as_ref().err().is_none_or(Problem::leaves_connection) {
         router.close();
     }
     done
@@ -88,6 +89,12 @@ impl Manager<'_> {
             }
             Job::Bulk(requests, is_list) => {
                 let mut replies = Vec::new();
+                for note in requests.iter().flat_map(passed_over) {
+                    // The former tools say nothing of it, and what they print is read by scripts.
+                    if self.called == Called::Ringmain {
+                        eprintln!("ringmain: warning: {note}");
+                    }
+                }
                 for request in &requests {
                     match router.call(request) {
                         Ok(reply) => replies.push(reply),
@@ -249,6 +256,33 @@ fn parse_json(text: &str, whence: &str) -> Result<Json, Problem> {
     serde_json::from_str(text).map_err(|error| Problem::usage(format!("{whence} isn't JSON: {error}")))
 }
 
+/// What of a request to make an address the router passes over without a word, as `qdrouterd` does: attributes that
+/// an address doesn't have, and words that mean nothing.
+fn passed_over(request: &Request) -> Vec<String> {
+    let of_type = request.properties.get("type").and_then(Json::as_str);
+    let is_create = request.properties.get("operation").and_then(Json::as_str) == Some("CREATE");
+    let of = of_type.and_then(find_type).filter(|of| is_create && of.name == "address");
+    let (Some(of), Some(attributes)) = (of, request.body.as_object()) else { return Vec::new() };
+    let note = |(name, value): (&String, &Json)| {
+        if ["name", "type", "identity"].contains(&name.as_str()) {
+            return None;
+        }
+        let Some((_, attribute)) = of.attribute(name) else {
+            let hint = did_you_mean(name, of.attributes.iter().map(|attribute| attribute.name));
+            return Some(format!("an address has no attribute '{name}', so the router passes over it{hint}"));
+        };
+        let Kind::Enumeration(words) = attribute.kind else { return None };
+        if value.as_str().is_none_or(|word| words.contains(&word)) {
+            return None;
+        }
+        let allowed = words.join(", ");
+        Some(format!(
+            "'{name}' is {value}, which means nothing; it may be one of {allowed}, and the router takes its default"
+        ))
+    };
+    attributes.iter().filter_map(note).collect()
+}
+
 /// The schema of a type by its whole name.
 fn find_type(name: &str) -> Option<&'static EntityType> {
     let prefixes = [Called::Dispatch.prefix(), Called::Skupper.prefix()];
@@ -293,7 +327,7 @@ fn attribute(text: &str, schema: Option<&EntityType>) -> Result<(String, Json), 
 
 #[cfg(test)]
 mod tests {
-    use super::{Job, Manager, attribute, find_type};
+    use super::{Job, Manager, attribute, find_type, passed_over};
     use crate::cli::{Cli, Command};
     use crate::client::management::Request;
     use crate::tools::names::Called;
@@ -344,6 +378,27 @@ mod tests {
         assert_eq!(requests[0].properties["name"], "x");
         assert_eq!(requests[1].properties["type"], "org.apache.qpid.dispatch.router.config.address");
         assert_eq!(requests[1].body["type"], requests[1].properties["type"]);
+    }
+
+    #[test]
+    fn what_the_router_would_pass_over_is_said() {
+        let notes = |line| passed_over(&one(line));
+        let line = "ringmain manage create --type address --name a prefix=a distrbution=closest";
+        assert_eq!(
+            notes(line),
+            [
+                "an address has no attribute 'distrbution', so the router passes over it; did you mean 'distribution'?"
+            ]
+        );
+        let line = "ringmain manage create --type address prefix=a distribution=nearest";
+        assert!(notes(line)[0].contains("'distribution' is \"nearest\""), "{:?}", notes(line));
+        for line in [
+            "ringmain manage create --type address --name a prefix=a distribution=closest waypoint=true",
+            "ringmain manage create --type listener colour=red",
+            "ringmain manage update --type address colour=red",
+        ] {
+            assert_eq!(notes(line), [""; 0], "{line}");
+        }
     }
 
     #[test]

@@ -51,6 +51,16 @@ impl Problem {
         }
     }
 
+    /// Whether the connection to the router is as good as before, so that it can be closed in good order.
+    pub(super) fn leaves_connection(&self) -> bool {
+        match self {
+            Self::Connection(_) | Self::TimedOut(_) => false,
+            Self::Usage(_) | Self::Refused { .. } | Self::Local(_) | Self::NobodyReads | Self::Stopped => {
+                true
+            }
+        }
+    }
+
     /// What came of writing to standard output.
     pub(super) fn of_output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

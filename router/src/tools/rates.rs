@@ -22,7 +22,7 @@ pub(super) fn add(table: &mut Table, before: Option<&Table>, seconds: f64) {
             };
             row.cells.insert(at + 1, rate);
         }
-        let head = super::table::Head { text: name, is_number: true, shrinks: false, rate: None };
+        let head = super::table::Head { text: name, is_number: true, shrinks: false, rate: None, spare: 0 };
         table.heads.insert(at + 1, head);
     }
 }

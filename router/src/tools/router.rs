@@ -1,5 +1,7 @@
 //! The way to the management nodes of routers.
 
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 
 use super::names::Called;
@@ -82,6 +84,14 @@ impl Router {
             Err(Problem::Refused { code: 400 | 404 | 501, .. }) => Ok(Vec::new()),
             other => other,
         }
+    }
+
+    /// The types that the router knows, without their prefix.
+    pub(super) fn types(&mut self) -> Result<HashSet<String>, Problem> {
+        let types =
+            self.call(&Request::new("GET-TYPES").with("type", "org.amqp.management").with("name", "self"))?;
+        let names = types.as_object().into_iter().flat_map(|types| types.keys());
+        Ok(names.map(|name| name.strip_prefix(self.called.prefix()).unwrap_or(name).to_owned()).collect())
     }
 
     /// The addresses of all routers' management nodes.

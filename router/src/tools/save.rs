@@ -13,8 +13,8 @@ use serde_json::{Map, Value as Json};
 use super::problem::Problem;
 use super::router::Router;
 use crate::client::management::Entity;
-use crate::control::config::Config;
 use crate::control::config::schema::{Access, Attribute, Category, ENTITY_TYPES, EntityType, Kind};
+use crate::control::config::{Config, Record, Value, protected};
 
 /// What messages call the configuration while it is no file yet.
 const RUNNING: &str = "the router's configuration.json";
@@ -22,9 +22,12 @@ const RUNNING: &str = "the router's configuration.json";
 /// Saves the configuration of `router` to `path`; `-` is standard output.
 pub(super) fn save(router: &mut Router, path: &Path) -> Result<(), Problem> {
     let is_file = path != Path::new("-");
-    let former = if is_file && path.exists() { Config::load(path).ok() } else { None };
+    let former = if is_file && path.exists() { Former::load(path) } else { None };
     let mut sections: Vec<Section> = Vec::new();
-    for of in ENTITY_TYPES.iter().filter(|of| of.category == Category::Section) {
+    // A router is asked only for what it knows; `qdrouterd` logs an error for each other type.
+    let known = router.types()?;
+    let is_known = |of: &&EntityType| of.category == Category::Section && known.contains(of.type_name);
+    for of in ENTITY_TYPES.iter().filter(is_known) {
         for entity in router.query_if_known(of.type_name, None)? {
             sections.extend(section(of, &entity));
         }
@@ -44,6 +47,40 @@ pub(super) fn save(router: &mut Router, path: &Path) -> Result<(), Problem> {
     let plural = if count == 1 { "" } else { "s" };
     println!("{}: {count} section{plural} written; 'ringmain check' finds no fault with it.", path.display());
     Ok(())
+}
+
+/// The file that is replaced.
+struct Former {
+    /// As a router reads it.
+    config: Config,
+    /// The same with its values as they are written, if that makes sense: a number may be in a variable.
+    verbatim: Option<Config>,
+}
+
+impl Former {
+    fn load(path: &Path) -> Option<Self> {
+        Some(Self { config: Config::load(path).ok()?, verbatim: Config::load_verbatim(path).ok() })
+    }
+
+    /// The password of the section that is like `section`, as a file has it.
+    fn secret(&self, section: &Section, attribute: &Attribute) -> Option<String> {
+        let is_same = |record: &Record| {
+            let text = |name: &str| record.value(name).map(Value::text);
+            let is_same =
+                |name: &str| text(name).filter(|text| !text.is_empty()).as_deref() == section.text(name);
+            record.entity_name() == section.of.name
+                && match section.text("name") {
+                    Some(name) => record.name() == Some(name),
+                    None => record.name().is_none() && is_same("port"),
+                }
+        };
+        let place = self.config.records.iter().position(is_same)?;
+        let set = |record: &Record| Some(record.value(attribute.name)?.text());
+        let record = self.config.records.get(place).filter(|record| record.is_set(attribute.name))?;
+        // A variable stays one: what it stands for has no business in a file.
+        let written = self.verbatim.as_ref().and_then(|verbatim| set(verbatim.records.get(place)?));
+        written.or_else(|| Some(protected(&set(record)?)))
+    }
 }
 
 /// A section of the file.
@@ -165,30 +202,16 @@ fn take_vhosts_here(sections: &mut [Section]) -> Vec<String> {
 }
 
 /// Adds the passwords that the former file has. The others can't be known: a note for each that is probably set.
-fn add_secrets(sections: &mut [Section], former: Option<&Config>) -> Vec<String> {
+fn add_secrets(sections: &mut [Section], former: Option<&Former>) -> Vec<String> {
     let mut notes = Vec::new();
     for section in sections {
         let Some(attribute) = section.of.attributes.iter().find(|attribute| attribute.is_secret) else {
             continue;
         };
-        let same = former.and_then(|former| {
-            former.records.iter().find(|record| {
-                let text = |name: &str| record.value(name).map(crate::control::config::Value::text);
-                let is_same =
-                    |name: &str| text(name).filter(|text| !text.is_empty()).as_deref() == section.text(name);
-                record.entity_name() == section.of.name
-                    && match section.text("name") {
-                        Some(name) => record.name() == Some(name),
-                        None => record.name().is_none() && is_same("port"),
-                    }
-            })
-        });
-        let known = same
-            .filter(|record| record.is_set(attribute.name))
-            .and_then(|record| record.value(attribute.name));
+        let known = former.and_then(|former| former.secret(section, attribute));
         match known {
             Some(secret) => {
-                section.attributes.insert(attribute.name.to_owned(), secret.text().into());
+                section.attributes.insert(attribute.name.to_owned(), secret.into());
             }
             // Nothing but a password goes with a user, and with a key there may be one.
             None if section.attributes.contains_key("saslUsername")
@@ -217,8 +240,8 @@ fn text(sections: &[Section], notes: &[String]) -> Result<String, Problem> {
             "the router's configuration can't be made a file of; nothing was written:\n{errors}"
         ))
     };
-    let config =
-        Config::parse(&Json::Array(document).to_string(), RUNNING).map_err(|errors| fault(&errors))?;
+    let config = Config::parse_verbatim(&Json::Array(document).to_string(), RUNNING)
+        .map_err(|errors| fault(&errors))?;
     let mut text =
         String::from("# Written by 'ringmain manage --save': the configuration of a running router.\n");
     for note in notes {
@@ -229,7 +252,10 @@ fn text(sections: &[Section], notes: &[String]) -> Result<String, Problem> {
     text.push('\n');
     text.push_str(&config.to_text());
     // What is written must be what was meant.
-    Config::parse(&text, "FILE").map_err(|errors| fault(&errors))?;
+    let again = Config::parse(&text, "FILE").map_err(|errors| fault(&errors))?;
+    if again.to_text() != config.to_text() {
+        return Err(fault(&"reading it again gives something else"));
+    }
     Ok(text)
 }
 
@@ -253,7 +279,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Section, add_secrets, section, take_vhosts_here, text};
+    use super::{Former, Section, add_secrets, section, take_vhosts_here, text};
     use crate::control::config::Config;
     use crate::control::config::schema::EntityType;
     use serde_json::{Value, json};
@@ -304,9 +330,32 @@ mod tests {
         assert!(notes[0].contains("connector 'c'") && notes[0].contains("'saslPassword'"), "{notes:?}");
         let former =
             "connector {\n name: c\n host: h\n port: 1\n saslUsername: u\n saslPassword: env:PW\n}\n";
-        let former = Config::parse(former, "former.conf").unwrap();
+        let former = Former { config: Config::parse(former, "former.conf").unwrap(), verbatim: None };
         assert_eq!(add_secrets(&mut sections, Some(&former)), Vec::<String>::new());
         assert_eq!(sections[0].attributes["saslPassword"], "env:PW");
+    }
+
+    /// The router said the value: it must not become that of a variable when the file is read.
+    #[test]
+    fn a_dollar_stays_a_dollar_and_a_password_in_a_variable_stays_there() {
+        let written = "connector {\n name: c\n host: h\n port: 1\n saslUsername: u\n saslPassword: $PW\n}\n";
+        let variable = |name: &str| Some(format!("value of {name}"));
+        let former = Former {
+            config: Config::parse_with(written, "f", &variable).unwrap(),
+            verbatim: Some(Config::parse_verbatim(written, "f").unwrap()),
+        };
+        let connector = json!({"name": "c", "host": "h", "port": "1", "saslUsername": "u$HOME"});
+        let mut sections = vec![made("connector", connector).unwrap()];
+        sections.extend(made("listener", json!({"port": "1", "openProperties": {"a": "${HOME}"}})));
+        sections.extend(made("address", json!({"pattern": "${$}/$HOME/#"})));
+        assert_eq!(add_secrets(&mut sections, Some(&former)), Vec::<String>::new());
+        let text = text(&sections, &[]).unwrap();
+        let config = Config::parse_with(&text, "saved.conf", &variable).unwrap();
+        let value = |at: usize, name: &str| config.records[at].value(name).unwrap().text();
+        assert_eq!(value(0, "saslUsername"), "u$HOME");
+        assert_eq!(value(0, "saslPassword"), "value of PW");
+        assert_eq!(value(1, "openProperties"), r#"{"a": "${HOME}"}"#);
+        assert_eq!(value(2, "pattern"), "${$}/$HOME/#");
     }
 
     #[test]

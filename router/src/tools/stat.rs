@@ -38,7 +38,7 @@ pub fn stat(options: &StatOptions, called: Called) -> Result<(), Problem> {
     };
     let shown = stat.run();
     let flushed = stat.out.flush().map_err(|error| Problem::of_output(&error));
-    if shown.is_ok() {
+    if shown.as_ref().err().is_none_or(Problem::leaves_connection) {
         stat.router.close();
     }
     shown.and(flushed)

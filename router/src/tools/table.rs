@@ -86,27 +86,29 @@ pub(super) struct Head {
     pub(super) shrinks: bool,
     /// What the column is called that tells how fast this one grows.
     pub(super) rate: Option<&'static str>,
+    /// Where there is too little width it is left out, those with the greatest number first; 0: it stays.
+    pub(super) spare: u8,
 }
 
 impl Head {
     /// A column of texts.
     pub(super) const fn text(text: &'static str) -> Self {
-        Self { text, is_number: false, shrinks: false, rate: None }
+        Self { text, is_number: false, shrinks: false, rate: None, spare: 0 }
     }
 
     /// A column of texts that may be long.
     pub(super) const fn wide(text: &'static str) -> Self {
-        Self { text, is_number: false, shrinks: true, rate: None }
+        Self { text, is_number: false, shrinks: true, rate: None, spare: 0 }
     }
 
     /// A column of numbers.
     pub(super) const fn number(text: &'static str) -> Self {
-        Self { text, is_number: true, shrinks: false, rate: None }
+        Self { text, is_number: true, shrinks: false, rate: None, spare: 0 }
     }
 
     /// A column of numbers that grow, and the name of the column that tells how fast.
     pub(super) const fn count(text: &'static str, rate: &'static str) -> Self {
-        Self { text, is_number: true, shrinks: false, rate: Some(rate) }
+        Self { text, is_number: true, shrinks: false, rate: Some(rate), spare: 0 }
     }
 }
 
@@ -143,14 +145,15 @@ impl Table {
         shown.line(out, &heads)?;
         writeln!(out, "{PREFIX}{}", "=".repeat(shown.width() - PREFIX.len()))?;
         shown.rows.iter().try_for_each(|row| shown.line(out, row))?;
-        if left_out.is_empty() {
-            return Ok(());
+        let [nothing, spare] = left_out;
+        if !nothing.is_empty() {
+            let names = nothing.join(", ");
+            writeln!(out, "{PREFIX}(left out for want of width, nothing or 0 everywhere: {names})")?;
         }
-        writeln!(
-            out,
-            "{PREFIX}(left out for want of width, nothing or 0 everywhere: {})",
-            left_out.join(", ")
-        )
+        if !spare.is_empty() {
+            writeln!(out, "{PREFIX}(left out for want of width: {})", spare.join(", "))?;
+        }
+        Ok(())
     }
 
     /// Prints it for programs, with a line of heads if `with_heads`. Each line begins with `first`'s values, under
@@ -199,9 +202,30 @@ impl Shown {
         PREFIX.len() + self.widths.iter().sum::<usize>() + GAP * self.widths.len().saturating_sub(1)
     }
 
-    /// Makes it fit, as far as it can: takes width from the widest of the columns that may give it, then leaves
-    /// out columns that say nothing. Tells which.
-    fn fit(&mut self, width: usize) -> Vec<&'static str> {
+    /// Makes it fit, as far as it can: takes width from the widest of the columns that may give it, and leaves out
+    /// columns that say nothing, then those that can be done without. Tells which of both.
+    fn fit(&mut self, width: usize) -> [Vec<&'static str>; 2] {
+        let order: Vec<&str> = self.heads.iter().map(|head| head.text).collect();
+        let mut left_out = [Vec::new(), Vec::new()];
+        let mut whole = self.widths.clone();
+        self.shrink(width);
+        while self.width() > width
+            && let Some((at, says_nothing)) = self.least()
+        {
+            left_out[usize::from(!says_nothing)].push(self.heads.remove(at).text);
+            whole.remove(at);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            // Others may have more now.
+            self.widths.clone_from(&whole);
+            self.shrink(width);
+        }
+        for names in &mut left_out {
+            names.sort_by_key(|name| order.iter().position(|other| other == name));
+        }
+        left_out
+    }
+
+    fn shrink(&mut self, width: usize) {
         while self.width() > width {
             let least = |at: usize| self.heads[at].text.width().max(SHRUNK_MIN);
             let wide =
@@ -209,20 +233,19 @@ impl Shown {
             let Some(widest) = wide.max_by_key(|at| self.widths[*at]) else { break };
             self.widths[widest] -= 1;
         }
-        let order: Vec<&str> = self.heads.iter().map(|head| head.text).collect();
-        let mut left_out = Vec::new();
+    }
+
+    /// The column that is missed least, and whether it says nothing.
+    fn least(&self) -> Option<(usize, bool)> {
+        let says_only =
+            |at: usize, nothing: &[&str]| self.rows.iter().all(|row| nothing.contains(&row[at].as_str()));
         for nothing in [&[""][..], &["", "0", "-"]] {
-            for at in (0..self.heads.len()).rev() {
-                let says_nothing = self.rows.iter().all(|row| nothing.contains(&row[at].as_str()));
-                if self.width() > width && says_nothing {
-                    left_out.push(self.heads.remove(at).text);
-                    self.widths.remove(at);
-                    self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
-                }
+            if let Some(at) = (0..self.heads.len()).rev().find(|at| says_only(*at, nothing)) {
+                return Some((at, true));
             }
         }
-        left_out.sort_by_key(|name| order.iter().position(|other| other == name));
-        left_out
+        let spare = (0..self.heads.len()).filter(|at| self.heads[*at].spare > 0);
+        spare.max_by_key(|at| self.heads[*at].spare).map(|at| (at, false))
     }
 
     fn line(&self, out: &mut impl Write, texts: &[String]) -> io::Result<()> {
@@ -339,6 +362,21 @@ mod tests {
         let text = printed(&table, Some(60));
         assert!(text.contains("rej") && text.ends_with("everywhere: peer)\n"), "{text}");
         assert!(printed(&table, None).contains("peer"));
+    }
+
+    /// Those that stay get back what they had given.
+    #[test]
+    fn columns_that_can_be_spared_go_last_the_least_first() {
+        let mut table = table();
+        table.heads[2].spare = 1;
+        table.heads[3].spare = 2;
+        let text = printed(&table, Some(38));
+        assert!(
+            text.contains("größe日本.with.a.…  1234567  2.0 KiB\n") && text.ends_with("width: uptime)\n"),
+            "{text}"
+        );
+        let text = printed(&table, Some(24));
+        assert!(text.ends_with("width: size, uptime)\n") && !text.contains("KiB"), "{text}");
     }
 
     #[test]

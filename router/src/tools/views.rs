@@ -227,6 +227,12 @@ const fn count_column(name: &'static str, rate: &'static str, cell: fn(&Entity) 
 }
 
 impl Column {
+    /// It is left out where there is too little width, those with the greatest number first.
+    const fn spare(mut self, rank: u8) -> Self {
+        self.head.spare = rank;
+        self
+    }
+
     const fn verbose(mut self) -> Self {
         self.seen = Seen::Verbose;
         self
@@ -235,16 +241,17 @@ impl Column {
 
 const CONNECTIONS: &[Column] = &[
     text_column("id", |it| text(it, "identity")),
-    wide_column("host", |it| text(it, "host")),
+    // Without its port it would say too little: it gives up no width.
+    text_column("host", |it| text(it, "host")),
     wide_column("container", |it| text(it, "container")),
-    text_column("role", |it| text(it, "role")),
+    text_column("role", |it| text(it, "role")).spare(1),
     text_column("dir", |it| text(it, "dir")),
-    wide_column("security", security),
-    wide_column("authentication", authentication),
+    wide_column("security", security).spare(4),
+    wide_column("authentication", authentication).spare(3),
     text_column("tenant", |it| {
         Cell::text(it.get("tenant").and_then(Json::as_str).unwrap_or("").trim_end_matches('/'))
     }),
-    text_column("last dlv", last_delivery),
+    text_column("last dlv", last_delivery).spare(2),
     text_column("uptime", |it| lasting(it, "uptimeSeconds")),
     text_column("oper", |it| text(it, "operStatus")).verbose(),
     wide_column("properties", |it| shown(it, "properties")).verbose(),
@@ -263,30 +270,30 @@ const EDGES: &[Column] = &[
 ];
 
 const LINKS: &[Column] = &[
-    text_column("type", |it| text(it, "linkType")),
+    text_column("type", |it| text(it, "linkType")).spare(15),
     text_column("dir", |it| text(it, "linkDir")),
-    number_column("conn id", |it| text(it, "connectionId")),
+    number_column("conn id", |it| text(it, "connectionId")).spare(3),
     number_column("id", |it| text(it, "identity")),
     text_column("peer", |it| text(it, "peer")),
-    text_column("class", |it| address_class(it, "owningAddr")),
+    text_column("class", |it| address_class(it, "owningAddr")).spare(13),
     wide_column("addr", |it| address_text(it, "owningAddr")),
     Column { head: Head::text("phs"), seen: Seen::WithPhases, cell: |it| address_phase(it, "owningAddr") },
-    number_column("cap", |it| number(it, "capacity")),
-    number_column("pri", |it| number(it, "priority")),
+    number_column("cap", |it| number(it, "capacity")).spare(11),
+    number_column("pri", |it| number(it, "priority")).spare(14),
     number_column("undel", |it| number(it, "undeliveredCount")),
     number_column("unsett", |it| number(it, "unsettledCount")),
     count_column("deliv", "deliv/s", |it| count(it, "deliveryCount")),
-    number_column("presett", |it| count(it, "presettledCount")),
-    number_column("psdrop", |it| count(it, "droppedPresettledCount")),
-    number_column("acc", |it| count(it, "acceptedCount")),
-    number_column("rej", |it| count(it, "rejectedCount")),
-    number_column("rel", |it| count(it, "releasedCount")),
-    number_column("mod", |it| count(it, "modifiedCount")),
-    number_column("delay", delayed),
-    number_column("rate", |it| number(it, "settleRate")),
-    number_column("stuck", |it| number(it, "deliveriesStuck")),
+    number_column("presett", |it| count(it, "presettledCount")).spare(12),
+    number_column("psdrop", |it| count(it, "droppedPresettledCount")).spare(10),
+    number_column("acc", |it| count(it, "acceptedCount")).spare(4),
+    number_column("rej", |it| count(it, "rejectedCount")).spare(5),
+    number_column("rel", |it| count(it, "releasedCount")).spare(7),
+    number_column("mod", |it| count(it, "modifiedCount")).spare(8),
+    number_column("delay", delayed).spare(6),
+    number_column("rate", |it| number(it, "settleRate")).spare(9),
+    number_column("stuck", |it| number(it, "deliveriesStuck")).spare(2),
     number_column("cred", |it| number(it, "creditAvailable")),
-    text_column("blkd", blocked),
+    text_column("blkd", blocked).spare(1),
     text_column("admin", |it| text(it, "adminStatus")).verbose(),
     text_column("oper", |it| text(it, "operStatus")).verbose(),
     wide_column("name", |it| text(it, "linkName")).verbose(),
@@ -514,7 +521,7 @@ fn pairs(title: &str, pairs: &[Pair], entities: &[Entity], none: &'static str) -
         title: title.to_owned(),
         heads: vec![
             Head::text("attr"),
-            Head { text: "value", is_number: false, shrinks: true, rate: Some("per second") },
+            Head { text: "value", is_number: false, shrinks: true, rate: Some("per second"), spare: 0 },
         ],
         rows: rows.unwrap_or_default(),
         none,

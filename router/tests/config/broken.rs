@@ -48,7 +48,7 @@ const FILES: &[(&str, &[&str])] = &[
     ),
     (
         "listener {\n    port: 5672\n}\nlistener {\n    port: 5672\n}\n",
-        &["4: listener: :5672 is listened on already, by the section at line 1"],
+        &["4: listener: :5672 is listened on already, by the listener at line 1"],
     ),
     (
         "listener {\n    openProperties: {\n        \"product\": \"mine\"\n    }\n}\n",

@@ -84,3 +84,18 @@ fn an_unknown_user_is_named() {
     let line = BufReader::new(&output.stderr[..]).lines().next().and_then(Result::ok);
     assert_eq!(line.as_deref(), Some("ringmain: there is no user 'no-such-user-here'"));
 }
+
+/// SIGHUP would end most programs.
+#[test]
+fn only_a_router_is_told_to_reload() {
+    let mut other = Command::new("sleep").arg("60").spawn().expect("it starts");
+    let reload =
+        Command::new(env!("CARGO_BIN_EXE_ringmain")).args(["reload", &other.id().to_string()]).output();
+    let output = reload.expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let runs = other.try_wait().expect("a child").is_none();
+    other.kill().expect("it runs");
+    other.wait().expect("a child");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(runs && said.contains("is 'sleep', which is no router"), "{said}");
+}

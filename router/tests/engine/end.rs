@@ -464,6 +464,7 @@ impl End {
             settled,
             tag: (number as u64).to_be_bytes(),
             data: Mark(number + 1),
+            stamp: 0,
         };
         let id = self.connection.begin_delivery(link, credit, new).expect("the link is there");
         trace!(

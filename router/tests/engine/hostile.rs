@@ -234,7 +234,7 @@ impl User {
             return;
         }
         let Some(credit) = self.connection.take_credit(link) else { return };
-        let new = NewDelivery { message_format: 0, settled: random.bool(), tag: [1; 8], data: 0 };
+        let new = NewDelivery { message_format: 0, settled: random.bool(), tag: [1; 8], data: 0, stamp: 0 };
         self.connection.begin_delivery(link, credit, new).expect("the link has credit");
         let payload = vec![1; random.usize(0..3000)];
         self.sent += 2 * payload.len() + 1000;

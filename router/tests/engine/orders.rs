@@ -302,6 +302,7 @@ fn a_drain_uses_what_there_is_and_gives_up_the_rest() {
                 settled: true,
                 tag: number.to_be_bytes(),
                 data: 0,
+                stamp: 0,
             };
             bench.connection.begin_delivery(link, credit, new).expect("a delivery");
             assert!(bench.connection.send_payload(link, b"x", false, &mut bench.out).complete);

@@ -52,6 +52,46 @@ fn a_created_address_is_distributed_as_it_says_until_it_is_deleted() {
     assert_eq!(copies(&router, "news/c"), 1);
 }
 
+/// What is made at run time can be saved, so a file must be able to say it (configuration reference: no two
+/// sections match the same addresses).
+#[test]
+fn an_address_that_no_file_could_have_beside_the_others_is_refused() {
+    let router = Router::with(Setup { sections: "address {\n prefix: file\n}", ..Setup::default() });
+    let mut manager = Manager::new(&router);
+    let of = format!("{DISPATCH}router.config.address");
+    manager.create(&of, "a", map([("prefix", text("k"))])).expect(201, "Created");
+    for (attribute, value) in [
+        ("pattern", "k/#"),
+        ("pattern", "k.#"),
+        ("pattern", "/k/#/#"),
+        ("prefix", "k/"),
+        ("prefix", "file."),
+        ("pattern", "file/#"),
+    ] {
+        manager.create(&of, "b", map([(attribute, text(value))])).expect(400, "Already exists");
+    }
+    for (attribute, value) in [("prefix", "/"), ("pattern", "..")] {
+        let said = format!("'{attribute}' is '{value}', which names no address");
+        manager.create(&of, "b", map([(attribute, text(value))])).expect(400, &said);
+    }
+    manager.create(&of, "b", map([("pattern", text("k/*/#"))])).expect(201, "Created");
+}
+
+/// A listener of the file has a line in it, one that management made has none.
+#[test]
+fn what_an_entity_does_not_go_with_is_named() {
+    let router = Router::start();
+    let mut manager = Manager::new(&router);
+    let of = format!("{DISPATCH}listener");
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let attributes = || map([("host", text("127.0.0.1")), ("port", text(&port.to_string()))]);
+    manager.create(&of, "first", attributes()).expect(201, "Created");
+    let said = format!("listener: 127.0.0.1:{port} is listened on already, by the listener made at run time");
+    manager.create(&of, "second", attributes()).expect(400, &said);
+}
+
 #[test]
 fn a_connection_is_closed_when_its_status_is_set_to_deleted() {
     let router = Router::start();
@@ -191,4 +231,21 @@ fn a_connector_and_an_auto_link_tell_what_becomes_of_them() {
     manager.delete(&auto_link, "q-in").expect(204, "No Content");
     manager.delete(&connector, "broker").expect(204, "No Content");
     assert!(manager.query(&connector, &["name"]).is_empty());
+}
+
+/// A client that follows lists of servers, another router for one, is told those of the listener.
+#[test]
+fn a_listener_tells_of_other_servers() {
+    let first =
+        Router::with(Setup { listener: "    failoverUrls: amqps://r2:10001, r3", ..Setup::default() });
+    let port = first.address().port();
+    let sections = format!("connector {{\n name: c\n host: 127.0.0.1\n port: {port}\n}}");
+    let second = Router::with(Setup { sections: &sections, ..Setup::default() });
+    let mut manager = Manager::new(&second);
+    let of = format!("{DISPATCH}connector");
+    second.await_state("the list has come", |_| {
+        let row = manager.query(&of, &["failoverUrls"]).remove(0);
+        let urls = row[0].str();
+        urls.contains("amqps://r2:10001") && urls.contains("amqp://r3:5672")
+    });
 }

@@ -142,6 +142,77 @@ fn what_waits_is_told() {
     }
 }
 
+/// Router-protocol reference §8.13: unsettled deliveries count as those that wait do; a delivery is delayed when it is
+/// settled late; a link without credit is blocked. With `-T` all that is soon.
+#[test]
+fn what_is_stuck_is_told_and_what_was_delayed() {
+    let router =
+        Router::with_arguments(Setup { router: "    workerThreads: 2\n", ..Setup::default() }, &["-T"]);
+    let mut consumer = router.peer();
+    let receiver = consumer.attach_receiver("q", 2);
+    let mut producer = router.peer();
+    let sender = producer.attach_sender("q");
+    for _ in 0..3 {
+        producer.send_delivery(sender, &any_message(), false);
+    }
+    let taken = [consumer.expect_delivery(), consumer.expect_delivery()];
+    router.await_log("Blocked: its receiver has given no credit");
+    router.await_log("] Stuck: ");
+    let mut manager = Manager::new(&router);
+    let columns = ["linkDir", "deliveriesStuck", "deliveriesDelayed1Sec", "settleRate", "ingressHistogram"];
+    let of_link = |manager: &mut Manager| {
+        let rows = manager.query("router.link", &columns).into_iter();
+        rows.filter(|row| row[0] == text("out") && row[4] != Datum::List(vec![Datum::Ulong(0)])).find(|row| {
+            row[4] == Datum::List(vec![Datum::Ulong(2)]) || row[4] == Datum::List(vec![Datum::Ulong(3)])
+        })
+    };
+    let row = of_link(&mut manager).expect("it is there");
+    assert_eq!(row[1..4], [Datum::Ulong(3), Datum::Ulong(0), Datum::Uint(0)], "{row:?}");
+    let totals = manager.query("router", &["id", "deliveriesStuck", "blockedLinkCount"]);
+    assert_eq!(totals[0][1..], [Datum::Ulong(3), Datum::Ulong(1)]);
+    for delivery in &taken {
+        consumer.accept(delivery);
+    }
+    consumer.grant(receiver, 10);
+    let last = consumer.expect_delivery();
+    consumer.accept(&last);
+    router.await_log("No delivery is stuck any more");
+    router.await_log("Not blocked any more");
+    let row = of_link(&mut manager).expect("it is there");
+    assert_eq!(row[1..3], [Datum::Ulong(0), Datum::Ulong(3)], "{row:?}");
+    let totals =
+        manager.query("router", &["id", "deliveriesDelayed1Sec", "deliveriesStuck", "blockedLinkCount"]);
+    assert_eq!(totals[0][1..], [Datum::Ulong(3), Datum::Ulong(0), Datum::Ulong(0)]);
+}
+
+/// What `ringmain top` shows: the classes add up to the deliveries, and quantiles are bounds of classes.
+#[test]
+fn latency_is_told_by_class() {
+    let router = Router::with(Setup { router: "    workerThreads: 2\n", ..Setup::default() });
+    let mut consumer = router.peer();
+    consumer.attach_receiver("q", 10);
+    let mut producer = router.peer();
+    let sender = producer.attach_sender("q");
+    for _ in 0..5 {
+        producer.send_delivery(sender, &any_message(), false);
+        let delivery = consumer.expect_delivery();
+        consumer.accept(&delivery);
+    }
+    while producer.outcomes.total() < 5 {
+        producer.absorb(std::time::Duration::from_millis(10));
+    }
+    let mut manager = Manager::new(&router);
+    let rows = manager.query("latency", &["name", "deliveries", "p50", "bounds", "counts"]);
+    assert_eq!([&rows[0][0], &rows[1][0]], [&text("forward"), &text("settle")]);
+    let counts = rows[0][4].items();
+    let all: i64 = counts.iter().map(Datum::number).sum();
+    assert_eq!(rows[0][1].number(), all);
+    assert!(all >= 5 && counts.len() == rows[0][3].items().len() + 1, "{rows:?}");
+    assert!(rows[0][3].items().contains(&rows[0][2]), "{rows:?}");
+    // The first of a session is one of those that are followed.
+    assert_eq!(rows[1][1].number(), 1);
+}
+
 #[test]
 fn a_connection_tells_of_its_peer() {
     let router = Router::start();

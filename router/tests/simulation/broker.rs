@@ -210,6 +210,7 @@ impl Broker {
                     settled: false,
                     tag: number.to_be_bytes(),
                     data: number + 1,
+                    stamp: 0,
                 };
                 let _ = line.engine.begin_delivery(link, credit, new).expect("the link is there");
                 let sent = line.engine.send_payload(link, &self.stored[&number], false, &mut line.out);

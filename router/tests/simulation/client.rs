@@ -476,6 +476,7 @@ impl Client {
                     settled: message.presettled,
                     tag: message.number.to_be_bytes(),
                     data: message.number + 1,
+                    stamp: 0,
                 };
                 let _ = self.engine.begin_delivery(link, credit, new).expect("the link is there");
                 sender.active = Some(Active { number: message.number, bytes: message.encode(), gone: 0 });

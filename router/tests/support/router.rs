@@ -45,6 +45,11 @@ impl Router {
 
     /// A router with more in its configuration.
     pub fn with(setup: Setup<'_>) -> Self {
+        Self::with_arguments(setup, &[])
+    }
+
+    /// The same, with more on its command line.
+    pub fn with_arguments(setup: Setup<'_>, arguments: &[&str]) -> Self {
         let folder = temporary_folder();
         let file = folder.join("ringmain.conf");
         let Setup { router, listener, sections } = setup;
@@ -57,18 +62,19 @@ impl Router {
              listener {{\n    host: 127.0.0.1\n    port: 0\n{patience}{listener}\n}}\n{sections}\n"
         );
         fs::write(&file, text).expect("the configuration can be written");
-        Self::run(&file, folder)
+        Self::run(&file, folder, arguments)
     }
 
     /// A router with a configuration of its own, whose first listener is for clients.
     pub fn from_file(file: &Path) -> Self {
-        Self::run(file, temporary_folder())
+        Self::run(file, temporary_folder(), &[])
     }
 
-    fn run(file: &Path, folder: PathBuf) -> Self {
+    fn run(file: &Path, folder: PathBuf, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_ringmain"))
             .arg("-c")
             .arg(file)
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -11,9 +11,11 @@ fn completions_know_the_commands() {
     {
         let text = run(&format!("completions {shell}")).ok();
         assert!(text.contains(mark), "{shell}");
-        for word in ["stat", "manage", "top", "reload", "all-routers"] {
+        for word in ["stat", "manage", "top", "reload", "all-routers", "autoLink", "router.link"] {
             assert!(text.contains(word), "{shell}: {word}");
         }
+        // For fish nothing is made of what arguments without a name may be.
+        assert!(shell == "fish" || text.contains("GET-MGMT-NODES"), "{shell}");
     }
     assert!(run("completions bash --program qdstat").ok().contains("qdstat"));
 }

@@ -120,3 +120,15 @@ fn called_qdmanage() {
     let links = run_as("skmanage", &format!("-b {bus} query --type router.link")).json();
     assert_eq!(links[0]["type"], "io.skupper.router.router.link");
 }
+
+/// Whoever is refused says goodbye all the same: an orderly close is no error in the router's log.
+#[test]
+fn a_refused_request_ends_with_a_close() {
+    let router = Router::start();
+    let said = ask(&router, "manage read --type address --name nobody");
+    assert_eq!(said.status, 1);
+    // A connection after it, so that what the router says of the first has been said.
+    ask(&router, "manage get-types").ok();
+    let without = |line: &String| line.contains("without an AMQP close");
+    assert!(!router.log().iter().any(without), "{:?}", router.log());
+}

@@ -1,6 +1,6 @@
 //! Holds sections against the schema: names, types, ranges, what is required, what this version has.
 
-use super::error::Findings;
+use super::error::{BY_MANAGEMENT, Findings, place};
 use super::json::{Json, Member};
 use super::nearest::did_you_mean;
 use super::raw::{RawAttribute, RawSection, camel_case};
@@ -47,7 +47,7 @@ pub(super) fn check_created(
     findings: &mut Findings,
 ) -> Record {
     let attributes = attributes.into_iter().map(raw).collect();
-    check(entity, entity.name, 1, attributes, &mut Vec::new(), findings)
+    check(entity, entity.name, BY_MANAGEMENT, attributes, &mut Vec::new(), findings)
 }
 
 /// Puts the attributes that management's UPDATE has into `record`.
@@ -69,7 +69,7 @@ pub(super) fn check_updated(record: &mut Record, attributes: Vec<Member>, findin
             None => checked(entity.name, attribute, raw, findings),
         };
         if let Some(value) = value {
-            record.set(index, value, record.line().max(1));
+            record.set(index, value, BY_MANAGEMENT);
         }
     }
 }
@@ -181,7 +181,10 @@ fn set_twice(
     line: u32,
 ) -> String {
     if earlier == name {
-        return format!("{label}: '{name}' is set twice, first at line {line}");
+        return match line {
+            BY_MANAGEMENT => format!("{label}: '{name}' is set twice"),
+            line => format!("{label}: '{name}' is set twice, first at line {line}"),
+        };
     }
     let former = attribute.deprecated_name.unwrap_or(attribute.name);
     format!(
@@ -259,7 +262,7 @@ fn parts(
     for Member { key, line, value } in members {
         if let Some((_, earlier)) = parts.iter().find(|(name, _)| *name == key) {
             let message =
-                format!("{label}: '{}' has '{key}' twice, first at line {}", attribute.name, earlier.line());
+                format!("{label}: '{}' has '{key}' twice, first {}", attribute.name, place(earlier.line()));
             findings.error(line, message);
             continue;
         }

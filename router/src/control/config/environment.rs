@@ -4,7 +4,10 @@
 /// management node and of transactions' coordinators.
 const NOT_MEANT: [&str; 5] = ["user", "default", "connector", "management", "coordinator"];
 
-/// Puts in the values of the variables that `text` names. One that isn't set is left as it is.
+/// What stands for a `$` that no name follows, so that any text can be written.
+const DOLLAR: &str = "${$}";
+
+/// Puts in the values of the variables that `text` names. One that isn't set is left as it is; `${$}` is a `$`.
 ///
 /// `missing` is told of each that looks as if it had been meant. The result is looked at once only, so a
 /// value may contain a `$`.
@@ -18,17 +21,38 @@ pub(super) fn expand(
     while let Some(at) = rest.find('$') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
+        if let Some(behind) = rest.strip_prefix(DOLLAR) {
+            out.push('$');
+            rest = behind;
+            continue;
+        }
         let (name, length) = name_of(rest);
-        match (name, name.and_then(variable)) {
+        let is_meant = |name: &&str| !NOT_MEANT.contains(name);
+        match (name, name.filter(is_meant).and_then(variable)) {
             (_, Some(value)) => out.push_str(&value),
             (name, None) => {
                 out.push_str(&rest[..length]);
-                if let Some(name) = name.filter(|name| !NOT_MEANT.contains(name)) {
+                if let Some(name) = name.filter(is_meant) {
                     missing(name);
                 }
             }
         }
         rest = &rest[length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The text such that [`expand`] gives it back, whatever the variables are.
+pub(crate) fn protected(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let is_variable = name_of(rest).0.is_some_and(|name| !NOT_MEANT.contains(&name));
+        out.push_str(if is_variable || rest.starts_with(DOLLAR) { DOLLAR } else { "$" });
+        rest = &rest[1..];
     }
     out.push_str(rest);
     out
@@ -56,13 +80,15 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::expand;
+    use super::{expand, protected};
 
     fn expanded(text: &str) -> (String, Vec<String>) {
         let variable = |name: &str| match name {
             "HOST" => Some("example.org".to_owned()),
             "EMPTY" => Some(String::new()),
             "DOLLAR" => Some("$HOST".to_owned()),
+            // What stands for itself does so even if somebody has a variable of that name.
+            "user" => Some("somebody".to_owned()),
             _ => None,
         };
         let mut missing = Vec::new();
@@ -86,9 +112,23 @@ mod tests {
             ("${a b}", "${a b}"),
             ("$1", "$1"),
             ("ü$HOSTü", "üexample.orgü"),
+            ("${$}HOST", "$HOST"),
+            ("a${$}{HOST}", "a${HOST}"),
+            ("${user}", "${user}"),
         ] {
             assert_eq!(expanded(text), (expected.to_owned(), Vec::new()), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_protected_comes_back() {
+        for text in
+            ["$HOST", "${HOST}", "a$$HOST$", "${$}", "${$}HOST", "${${$}}", "$1 ${user} $management", ""]
+        {
+            assert_eq!(expanded(&protected(text)), (text.to_owned(), Vec::new()), "{text}");
+        }
+        assert_eq!(protected("$HOST"), "${$}HOST");
+        assert_eq!(protected("100 $ ${user}/$management"), "100 $ ${user}/$management");
     }
 
     #[test]

@@ -4,6 +4,14 @@ use core::fmt;
 
 use super::features::Feature;
 
+/// The line of what is in no file, because management made it.
+pub(crate) const BY_MANAGEMENT: u32 = u32::MAX;
+
+/// Where something is, for the end of a message about something else.
+pub(super) fn place(line: u32) -> String {
+    if line == BY_MANAGEMENT { "made at run time".to_owned() } else { format!("at line {line}") }
+}
+
 /// One fault of a configuration file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
@@ -30,15 +38,20 @@ impl fmt::Display for ConfigError {
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
 impl fmt::Display for ConfigErrors {
-    /// One fault a line, without a newline after the last.
+    /// One fault a line, without a newline after the last; of very many the first ones, and how many more there are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
+        let more = self.0.len().saturating_sub(SHOWN_MAX);
+        for (index, error) in self.0.iter().take(SHOWN_MAX).enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
             error.fmt(f)?;
         }
-        Ok(())
+        match more {
+            0 => Ok(()),
+            1 => f.write_str("\n… and 1 more fault"),
+            _ => write!(f, "\n… and {more} more faults"),
+        }
     }
 }
 
@@ -54,6 +67,9 @@ pub(super) struct Findings {
     uses: Vec<(Feature, Vec<(u32, String)>)>,
 }
 
+/// How many faults are shown at a time: enough to see what is wrong with the file.
+pub(in crate::control) const SHOWN_MAX: usize = 50;
+
 /// How many places a warning names: enough to find the rest.
 const PLACES_MAX: usize = 10;
 
@@ -65,12 +81,13 @@ impl Findings {
 
     /// A fault at `line`.
     pub(super) fn error(&mut self, line: u32, message: impl Into<String>) {
-        self.errors.push(ConfigError { file: self.file.clone(), line: Some(line), message: message.into() });
+        let line = Some(line).filter(|line| *line != BY_MANAGEMENT);
+        self.errors.push(ConfigError { file: self.file.clone(), line, message: message.into() });
     }
 
     /// Something at `line` that works, but not for ever or not as one might think.
     pub(super) fn warning(&mut self, line: u32, message: impl Into<String>) {
-        self.warnings.push((Some(line), message.into()));
+        self.warnings.push((Some(line).filter(|line| *line != BY_MANAGEMENT), message.into()));
     }
 
     /// Something about the file as a whole.

@@ -38,8 +38,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 pub use change::{Change, Difference};
+pub(crate) use environment::protected;
+pub(crate) use error::BY_MANAGEMENT;
+pub(super) use error::SHOWN_MAX;
 pub use error::{ConfigError, ConfigErrors};
 pub use json::{Json, Member};
+pub(crate) use nearest::did_you_mean;
 pub use record::{Record, Value};
 pub use steps::Step;
 pub use typed::{
@@ -57,6 +61,9 @@ const EMBEDDED: &str = include_str!("../../../config/default.conf");
 
 /// How long a file may be, in bytes: many times what the largest network needs.
 const FILE_SIZE_MAX: u64 = 16 << 20;
+
+/// What gives the values of environment variables.
+type Variable<'v> = &'v dyn Fn(&str) -> Option<String>;
 
 /// What a file configures, every default filled in.
 #[derive(Clone, PartialEq, Debug)]
@@ -132,6 +139,27 @@ impl Config {
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigErrors> {
+        Self::parse_values(text, name, Some(variable))
+    }
+
+    /// As [`Self::parse`], but a `$` is a `$`: values are as they are written.
+    ///
+    /// # Errors
+    /// Every fault of the text, in the order of its lines.
+    pub fn parse_verbatim(text: &str, name: &str) -> Result<Self, ConfigErrors> {
+        Self::parse_values(text, name, None)
+    }
+
+    /// As [`Self::load`], but values are as they are written, and the files of `policyDir` aren't read.
+    ///
+    /// # Errors
+    /// The file can't be read, or anything in it is wrong: every fault of it.
+    pub fn load_verbatim(path: &Path) -> Result<Self, ConfigErrors> {
+        let text = read(path).map_err(|error| ConfigErrors(vec![error]))?;
+        Self::parse_verbatim(&text, &path.display().to_string())
+    }
+
+    fn parse_values(text: &str, name: &str, variable: Option<Variable<'_>>) -> Result<Self, ConfigErrors> {
         let mut findings = Findings::new(name);
         let records = records(text, name, variable, &mut findings);
         let config = typed::build(records, &mut findings);
@@ -169,20 +197,17 @@ impl Config {
 }
 
 /// The sections of a text, held against the schema.
-fn records(
-    text: &str,
-    name: &str,
-    variable: &dyn Fn(&str) -> Option<String>,
-    findings: &mut Findings,
-) -> Vec<Record> {
+fn records(text: &str, name: &str, variable: Option<Variable<'_>>, findings: &mut Findings) -> Vec<Record> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sections = if name.ends_with(".json") {
         text::parse_json(text, findings)
     } else {
         text::parse_lines(text, findings)
     };
-    for attribute in sections.iter_mut().flat_map(|section| &mut section.attributes) {
-        expand(&mut attribute.value, attribute.line, variable, findings);
+    if let Some(variable) = variable {
+        for attribute in sections.iter_mut().flat_map(|section| &mut section.attributes) {
+            expand(&mut attribute.value, attribute.line, variable, findings);
+        }
     }
     check::check_sections(sections, findings)
 }

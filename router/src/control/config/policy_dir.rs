@@ -80,7 +80,7 @@ fn file(
     vhosts: &mut Vec<(String, VhostConfig)>,
 ) -> Result<Vec<String>, ConfigErrors> {
     let mut findings = Findings::new(name);
-    for record in records(text, name, variable, &mut findings) {
+    for record in records(text, name, Some(variable), &mut findings) {
         if record.entity_name() == "vhost" {
             vhosts.extend(vhost_config(&record, &mut findings).map(|vhost| (name.to_owned(), vhost)));
             found.push(record);

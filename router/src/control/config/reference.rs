@@ -44,7 +44,7 @@ listener {
   `hostname` it is the first run of characters without blanks, and may have a `#`.
 * Booleans are `yes`, `true`, `on`, `no`, `false` or `off`, in any letter case.
 * `$NAME` and `${NAME}` in a value stand for an environment variable. One that isn't set stays as it is, with a
-  warning.
+  warning. `${$}` stands for a `$`: `${$}NAME` is the text `$NAME`.
 * A file whose name ends in `.json` is a list of `[\"section\", {attributes}]`; lines that begin with `#` are comments.
 * Everything that is wrong with a file is said at once, with its line, and nothing is started (exit status 1).
 * After `SIGHUP` (`ringmain reload`) the router reads its file again and applies what has changed.

@@ -434,6 +434,12 @@ impl EntityType {
         self
     }
 
+    /// Only Ringmain has it.
+    pub(super) const fn our_own(mut self) -> Self {
+        self.origin = Origin::Ringmain;
+        self
+    }
+
     /// `skrouterd` has it, `qdrouterd` hasn't.
     pub(super) const fn of_skupper(mut self) -> Self {
         self.origin = Origin::Skupper;

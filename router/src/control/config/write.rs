@@ -3,6 +3,7 @@
 use core::fmt::Write as _;
 
 use super::Config;
+use super::environment::protected;
 use super::json::{Json, Member};
 use super::record::{Record, Value};
 use super::text::HASH_ATTRIBUTES;
@@ -62,8 +63,9 @@ impl Record {
 }
 
 impl Config {
-    /// The configuration as a file in the line-oriented form: everything that is set, none of the defaults.
-    /// Passwords are in it as they were in the file.
+    /// The configuration as a file in the line-oriented form: everything that is set, none of the defaults. A
+    /// `$` in it names no environment variable, but in passwords, which are in it as they are here: what came
+    /// from [`Config::load_verbatim`] may name one.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -85,17 +87,36 @@ fn section(out: &mut String, record: &Record) {
     for (attribute, value) in record.values().filter(|(attribute, _)| record.is_set(attribute.name)) {
         let Some(value) = value else { continue };
         let text = match value {
-            Value::Map(_) | Value::Entities(_) | Value::List(_) => value.text(),
+            Value::Map(_) | Value::Entities(_) | Value::List(_) => {
+                protected_json(value.to_json()).to_string()
+            }
             Value::Boolean(_)
             | Value::Integer(_)
             | Value::Text(_)
             | Value::Port { .. }
             | Value::Words { .. }
-            | Value::Levels { .. } => escaped(&value.text(), HASH_ATTRIBUTES.contains(&attribute.name)),
+            | Value::Levels { .. } => {
+                let text = value.text();
+                let text = if attribute.is_secret { text } else { protected(&text) };
+                escaped(&text, HASH_ATTRIBUTES.contains(&attribute.name))
+            }
         };
         writeln!(out, "    {}: {text}", attribute.name).expect(written);
     }
     out.push_str("}\n");
+}
+
+/// The value with its texts such that reading a file gives them back. A configuration is nested only so deeply.
+fn protected_json(value: Json) -> Json {
+    match value {
+        Json::String(text) => Json::String(protected(&text)),
+        Json::List(items) => Json::List(items.into_iter().map(protected_json).collect()),
+        Json::Map(members) => {
+            let member = |member: Member| Member { value: protected_json(member.value), ..member };
+            Json::Map(members.into_iter().map(member).collect())
+        }
+        Json::Null | Json::Boolean(_) | Json::Integer(_) | Json::Float(_) => value,
+    }
 }
 
 /// A text such that the line-oriented form gives it back: with JSON's escapes for what would end it.

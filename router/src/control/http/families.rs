@@ -327,7 +327,7 @@ fn of_deliveries(facts: &Facts<'_>) -> Vec<Family> {
     vec![
         family(
             "ringmain_delivery_forward_seconds",
-            "Time that deliveries spent on the shard of their receiver, until the end of the turn that sent them.",
+            "Time that deliveries spent in the router, until the end of the turn that sent them.",
             Kind::Histogram,
             vec![(Vec::new(), seconds(&forward))],
         ),

@@ -94,11 +94,9 @@ impl Address {
         }
     }
 
-    fn pattern(&self) -> String {
-        match &self.matching {
-            AddressMatch::Prefix(prefix) => format!("{prefix}/#"),
-            AddressMatch::Pattern(pattern) => pattern.clone(),
-        }
+    /// Whether it means the same addresses as that one: a file may have only one of the two.
+    fn means(&self, matching: &AddressMatch) -> bool {
+        self.matching.normal_form() == matching.normal_form()
     }
 
     /// What a section of the file says. Without a name it is called after `number`.
@@ -129,12 +127,6 @@ impl Address {
 pub(super) fn columns(dialect: Dialect) -> Vec<&'static str> {
     let shown = COLUMNS.into_iter().filter(|(_, only)| only.is_none_or(|only| only == dialect));
     shown.map(|(name, _)| name).collect()
-}
-
-/// A pattern's tokens, which are what counts of it: separators in front and the kind of those between mean
-/// nothing.
-fn tokens(pattern: &str) -> Vec<&str> {
-    pattern.trim_start_matches(['.', '/']).split(['.', '/']).collect()
 }
 
 /// All of them, and the way to the routing snapshot.
@@ -203,6 +195,13 @@ impl Addresses {
                 return Err(Refusal::bad(text).of_core());
             }
         };
+        if matching.names_nothing() {
+            let (attribute, text) = match &matching {
+                AddressMatch::Prefix(text) => ("prefix", text),
+                AddressMatch::Pattern(text) => ("pattern", text),
+            };
+            return Err(Refusal::bad(format!("'{attribute}' is '{text}', which names no address")).of_core());
+        }
         if flag("enableFallback") || flag("fallback") {
             let text = "Fallback destinations aren't available in this version of the router";
             return Err(Refusal::bad(text).of_core());
@@ -234,12 +233,11 @@ impl Addresses {
             egress_phase,
             has_fallback: false,
         };
-        let pattern = address.pattern();
-        if self.all.iter().any(|other| tokens(&other.pattern()) == tokens(&pattern)) {
+        if self.all.iter().any(|other| other.means(&address.matching)) {
             return Err(Refusal::bad("Already exists").of_core());
         }
         self.next_identity += 1;
-        self.publish(pattern, Some(address.settings())).await;
+        self.publish(address.matching.pattern(), Some(address.settings())).await;
         self.all.push(address);
         self.all.last().ok_or_else(|| Refusal::bad("Already gone"))
     }
@@ -250,21 +248,20 @@ impl Addresses {
             return false;
         };
         let address = self.all.remove(index);
-        self.publish(address.pattern(), None).await;
+        self.publish(address.matching.pattern(), None).await;
         true
     }
 
     /// What the file says now. Returns when every shard sees it.
     pub(super) async fn set(&mut self, config: &AddressConfig) {
-        let wanted = config.matching.pattern();
-        let place = self.all.iter().position(|other| tokens(&other.pattern()) == tokens(&wanted));
+        let place = self.all.iter().position(|other| other.means(&config.matching));
         let identity = match place {
             Some(place) => self.all[place].identity.clone(),
             None => self.take_identity(),
         };
         let number = identity.clone();
         let address = Address::of(config, identity, &number);
-        self.publish(address.pattern(), Some(address.settings())).await;
+        self.publish(address.matching.pattern(), Some(address.settings())).await;
         match place {
             Some(place) => self.all[place] = address,
             None => self.all.push(address),
@@ -273,11 +270,10 @@ impl Addresses {
 
     /// The file has nothing of these addresses any more. Returns when every shard sees it.
     pub(super) async fn remove(&mut self, config: &AddressConfig) {
-        let wanted = config.matching.pattern();
-        let place = self.all.iter().position(|other| tokens(&other.pattern()) == tokens(&wanted));
+        let place = self.all.iter().position(|other| other.means(&config.matching));
         if let Some(place) = place {
             let address = self.all.remove(place);
-            self.publish(address.pattern(), None).await;
+            self.publish(address.matching.pattern(), None).await;
         }
     }
 

@@ -225,6 +225,7 @@ impl Agent {
             "router.node" => Ok(self.process.node().into_iter().collect()),
             "logStats" => Ok(entities::log_stats()),
             logs::TYPE => Ok(self.logs.entities()),
+            "latency" => Ok(entities::latencies(&*self.ask(Subject::Meters, false).await?)),
             "allocator" => Ok(entities::allocators(&*self.ask(Subject::Totals, false).await?)),
             "router" => {
                 let mut router = self.configuration.entities(of);

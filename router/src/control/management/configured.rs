@@ -6,7 +6,9 @@ use super::field::Field;
 use super::reply::Refusal;
 use super::schema::Named;
 use crate::control::config::schema::EntityType;
-use crate::control::config::{Config, ConfigErrors, Json, ListenerConfig, Member, Record, SslProfileConfig};
+use crate::control::config::{
+    BY_MANAGEMENT, Config, ConfigError, ConfigErrors, Json, ListenerConfig, Member, Record, SslProfileConfig,
+};
 use crate::control::endpoints::{EndpointId, Endpoints};
 use ringmain_codec::{Value, View};
 
@@ -102,8 +104,10 @@ impl Configuration {
             }
             "router.config.autoLink" => {
                 let found = self.endpoints.auto_links().into_iter().find(|(other, ..)| *other == id);
-                let Some((_, _, status)) = found else { return entity };
+                let Some((_, made, status)) = found else { return entity };
                 entity
+                    // By default it depends on the direction.
+                    .with("phase", Field::Int(made.phase.into()))
                     .with("operStatus", Field::text(status.state.name()))
                     .with("linkRef", status.link.map_or(Field::Null, |link| link.to_string().into()))
                     .with("lastError", status.last_error.map_or(Field::Null, Field::from))
@@ -137,7 +141,11 @@ impl Configuration {
         }
         let mut members = members(attributes)?;
         if let Some(name) = given {
-            members.push(Member { key: "name".to_owned(), line: 1, value: Json::String(name.to_owned()) });
+            members.push(Member {
+                key: "name".to_owned(),
+                line: BY_MANAGEMENT,
+                value: Json::String(name.to_owned()),
+            });
         }
         let changed = self.config.with_created(of, members).map_err(refused)?;
         let endpoint = self.make(of, &changed)?;
@@ -298,9 +306,14 @@ impl Configuration {
     }
 }
 
-/// What is wrong with a configuration, in the words of management: there is no file and no line.
+/// What is wrong with a configuration, in the words of management: what was asked for is in no file and has no
+/// line. What it doesn't go with may have one.
 fn refused(errors: ConfigErrors) -> Refusal {
-    let messages: Vec<String> = errors.0.into_iter().map(|error| error.message).collect();
+    let message = |error: ConfigError| match error.message.contains(" at line ") {
+        true => format!("{} of {}", error.message, error.file),
+        false => error.message,
+    };
+    let messages: Vec<String> = errors.0.into_iter().map(message).collect();
     Refusal::bad(messages.join("; "))
 }
 
@@ -313,7 +326,7 @@ fn members(attributes: &[(&str, Value<'_>)]) -> Result<Vec<Member>, Refusal> {
             let value = json(value, DEPTH_MAX).ok_or_else(|| {
                 Refusal::bad(format!("'{attribute}' has a value of a type that no attribute has"))
             })?;
-            Ok(Member { key: (*attribute).to_owned(), line: 1, value })
+            Ok(Member { key: (*attribute).to_owned(), line: BY_MANAGEMENT, value })
         })
         .collect()
 }
@@ -332,7 +345,7 @@ fn json(value: &Value<'_>, depth: u32) -> Option<Json> {
         View::Map(_) => {
             let members = value.entries()?.map(|(key, value)| {
                 let key = key.as_str().or_else(|| key.as_symbol().map(|symbol| symbol.0))?;
-                Some(Member { key: key.to_owned(), line: 1, value: json(&value, deeper)? })
+                Some(Member { key: key.to_owned(), line: BY_MANAGEMENT, value: json(&value, deeper)? })
             });
             members.collect::<Option<_>>().map(Json::Map)
         }

@@ -318,7 +318,7 @@ impl Endpoint {
                     let Some(credit) = self.connection.take_credit(link) else { return false };
                     let tag = self.next_tag.to_be_bytes();
                     self.next_tag += 1;
-                    let delivery = NewDelivery { message_format: 0, settled: true, tag, data: () };
+                    let delivery = NewDelivery { message_format: 0, settled: true, tag, data: (), stamp: 0 };
                     if self.connection.begin_delivery(link, credit, delivery).is_none() {
                         return false;
                     }

@@ -5,6 +5,7 @@ use super::field::Field;
 use super::schema::is_known;
 use super::shards::Gathered;
 use crate::base::buffer::PoolUsage;
+use crate::base::histogram::Histogram;
 use crate::control::config::schema::EntityType;
 use crate::control::config::{Json, Record, Value};
 use crate::log;
@@ -249,7 +250,7 @@ pub(super) struct RouterFacts<'g> {
 }
 
 fn blocked_links(gathered: &Gathered) -> usize {
-    gathered.links.iter().filter(|link| link.is_blocked()).count()
+    gathered.links.iter().filter(|link| link.is_blocked).count()
 }
 
 fn stuck_deliveries(gathered: &Gathered) -> usize {
@@ -298,6 +299,38 @@ pub(super) fn log_stats() -> Vec<Entity> {
         Some(entity)
     };
     Module::ALL.iter().filter_map(entity).collect()
+}
+
+/// How long deliveries take, on all shards together.
+pub(super) fn latencies(gathered: &Gathered) -> Vec<Entity> {
+    let (mut forward, mut settle) = (Histogram::default(), Histogram::default());
+    for meters in &gathered.meters {
+        forward.add(&meters.forward);
+        settle.add(&meters.settle);
+    }
+    let entity = |name: &str, histogram: &Histogram| {
+        let mut entity = Entity::new("latency", format!("latency/{name}"))?;
+        name.clone_into(&mut entity.name);
+        let quantile = |of| Field::Ulong(histogram.quantile(of));
+        let bounds = histogram.buckets().filter_map(|(bound, _)| bound);
+        Some(
+            entity
+                .with("deliveries", Field::Ulong(histogram.count()))
+                .with("p50", quantile(500))
+                .with("p90", quantile(900))
+                .with("p99", quantile(990))
+                .with("p999", quantile(999))
+                .with("bounds", Field::List(bounds.map(Field::Ulong).collect()))
+                .with(
+                    "counts",
+                    Field::List(histogram.buckets().map(|(_, count)| Field::Ulong(count)).collect()),
+                ),
+        )
+    };
+    [("forward", &forward), ("settle", &settle)]
+        .into_iter()
+        .filter_map(|(name, histogram)| entity(name, histogram))
+        .collect()
 }
 
 /// The shards' buffers, those of one size together.

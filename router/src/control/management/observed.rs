@@ -170,9 +170,16 @@ impl Observed for LinkFacts {
         both("deliveriesDelayed10Sec", |facts, _| Field::Ulong(facts.counters.delayed[1])),
         both("deliveriesStuck", |facts, _| Field::Ulong(facts.stuck)),
         skupper("openMovedStreams", |_, _| Field::Ulong(0)),
-        both("ingressHistogram", |_, _| Field::Null),
+        both("ingressHistogram", |facts, _| {
+            // All that goes out came into the network at this router, the only one.
+            if facts.is_incoming {
+                Field::Null
+            } else {
+                Field::List(vec![Field::Ulong(facts.counters.deliveries)])
+            }
+        }),
         both("priority", |_, _| Field::Uint(LINK_PRIORITY)),
-        both("settleRate", |_, _| Field::Null),
+        both("settleRate", |facts, _| Field::Uint(facts.settle_rate)),
         both("creditAvailable", |facts, _| Field::Uint(facts.credit)),
         both("zeroCreditSeconds", |facts, _| seconds(facts.without_credit)),
     ];

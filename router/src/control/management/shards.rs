@@ -93,7 +93,7 @@ impl Shards {
         let gathered = Rc::new(gather(all).await);
         let at = Instant::now();
         match subject {
-            Subject::Totals | Subject::Meters => {}
+            Subject::Totals | Subject::Meters | Subject::Stuck(_) => {}
             Subject::Connections | Subject::Links | Subject::Addresses => {
                 self.pages = Some((subject, at, gathered.clone()));
             }

@@ -14,6 +14,9 @@ const FAINT: Style = Style::new().fg(Color::DarkGray);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 
+/// The least that is left for the column that takes what others don't need.
+const FLEXIBLE_MIN: u16 = 16;
+
 const KEYS: &str = " 1-4 lists   s/S sort   r reverse   space pause   ? help   q quit";
 
 const HELP: [(&str, &str); 8] = [
@@ -29,9 +32,10 @@ const HELP: [(&str, &str); 8] = [
 
 /// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
-    let [title, facts, rates, curve, tabs, list, keys] = Layout::vertical([
+    let [title, facts, latency, rates, curve, tabs, list, keys] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
+        Constraint::Length(u16::from(!state.now.latencies.is_empty())),
         Constraint::Length(2),
         Constraint::Length(3),
         Constraint::Length(1),
@@ -41,6 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     .areas(frame.area());
     frame.render_widget(title_line(state), title);
     frame.render_widget(facts_line(state), facts);
+    frame.render_widget(latency_line(state), latency);
     draw_rates(frame, state, rates);
     draw_curve(frame, state, curve);
     frame.render_widget(tabs_line(state), tabs);
@@ -78,13 +83,38 @@ fn facts_line(state: &State) -> Line<'static> {
     Line::from(spans)
 }
 
+/// How long deliveries took lately: what half of them and 99 in a hundred didn't exceed.
+fn latency_line(state: &State) -> Line<'static> {
+    let mut spans = vec![Span::styled(" latency", FAINT)];
+    for (name, quantiles) in state.latencies() {
+        let shown = match quantiles {
+            Some(quantiles) => {
+                let [half, most] = quantiles.map(format::microseconds);
+                format!("half ≤ {half}  99 % ≤ {most}")
+            }
+            None => "-".to_owned(),
+        };
+        let name = match name {
+            "forward" => "through the router",
+            "settle" => "until settled",
+            other => other,
+        };
+        spans.push(Span::styled(format!("  {name} "), FAINT));
+        spans.push(Span::styled(shown, STRONG));
+    }
+    Line::from(spans)
+}
+
 /// The names of the counters, and below them how fast each grows.
 fn draw_rates(frame: &mut Frame<'_>, state: &State, area: Rect) {
     // Each name with "/s", and blanks before it.
-    let widths =
-        COUNTERS.map(|(name, _)| Constraint::Length(u16::try_from(name.len() + 4).unwrap_or(16).max(9)));
+    let wide = COUNTERS.map(|(name, ..)| u16::try_from(name.len() + 4).unwrap_or(16).max(9));
+    let is_wide = wide.iter().sum::<u16>() <= area.width;
+    let widths = if is_wide { wide } else { wide.map(|_| area.width / COUNTERS.len() as u16) };
+    let widths = widths.map(Constraint::Length);
     let right = |text: String| Cell::from(Text::from(text).alignment(Alignment::Right));
-    let names = COUNTERS.iter().map(|(name, _)| right(format!("{name}/s")));
+    let names =
+        COUNTERS.iter().map(|(name, short, _)| right(format!("{}/s", if is_wide { name } else { short })));
     let rates = state.rates();
     let values = rates.iter().map(|rate| right(rate.map_or_else(|| "-".to_owned(), format::short_number)));
     let rows = [Row::new(names).style(FAINT), Row::new(values).style(STRONG)];
@@ -127,13 +157,25 @@ fn draw_list(frame: &mut Frame<'_>, state: &mut State, area: Rect) {
         let text = if at == sorted { format!("{name}{mark}") } else { (*name).to_owned() };
         aligned(text, *is_number).style(if at == sorted { STRONG } else { FAINT })
     });
-    let shown = rows.iter().skip(state.first_row).take(state.page_rows).map(|row| {
-        Row::new(row.iter().zip(columns).map(|(value, (_, is_number, _))| aligned(value.shown(), *is_number)))
-    });
-    let widths = columns.iter().map(|(name, _, width)| match width {
-        0 => Constraint::Min(16),
-        // Room for the mark behind the name.
-        width => Constraint::Length((*width).max(u16::try_from(name.len() + 1).unwrap_or(*width))),
+    let widths: Vec<u16> = columns
+        .iter()
+        .map(|(name, _, width)| match width {
+            0 => FLEXIBLE_MIN,
+            // Room for the mark behind the name.
+            width => (*width).max(u16::try_from(name.len() + 1).unwrap_or(*width)),
+        })
+        .collect();
+    let kept = kept(state.tab, &widths, sorted, area.width);
+    let heads: Vec<_> = heads.collect();
+    let heads = kept.iter().map(|at| heads[*at].clone());
+    let shown = rows
+        .iter()
+        .skip(state.first_row)
+        .take(state.page_rows)
+        .map(|row| Row::new(kept.iter().map(|at| aligned(row[*at].shown(), columns[*at].1))));
+    let widths = kept.iter().map(|at| match columns[*at].2 {
+        0 => Constraint::Min(FLEXIBLE_MIN),
+        _ => Constraint::Length(widths[*at]),
     });
     let table = Table::new(shown.collect::<Vec<_>>(), widths.collect::<Vec<_>>()).header(Row::new(heads));
     frame.render_widget(table, area);
@@ -147,6 +189,18 @@ fn draw_list(frame: &mut Frame<'_>, state: &mut State, area: Rect) {
         let below = Rect { y: area.y + 1, height: 1, ..area };
         frame.render_widget(Paragraph::new(none).style(FAINT), below);
     }
+}
+
+/// The columns for which the terminal is wide enough. The one that the list is sorted by always stays.
+fn kept(tab: Tab, widths: &[u16], sorted: usize, width: u16) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..widths.len()).collect();
+    let needed = |kept: &[usize]| kept.iter().map(|at| widths[*at] + 1).sum::<u16>().saturating_sub(1);
+    for least in tab.left_out_first().iter().filter(|least| **least != sorted) {
+        if needed(&kept) > width {
+            kept.retain(|at| at != least);
+        }
+    }
+    kept
 }
 
 fn draw_help(frame: &mut Frame<'_>) {
@@ -222,6 +276,25 @@ mod tests {
         press(&mut state, '?');
         let all = screen(&mut state, 100, 24).join("\n");
         assert!(all.contains("Keys") && all.contains("turn the order round"), "{all}");
+    }
+
+    /// At 80 columns every heading that is there is whole.
+    #[test]
+    fn headings_are_whole_on_a_narrow_terminal() {
+        let mut state = state();
+        for (key, names) in [
+            ('1', "address distrib receivers in/s▼ out/s in out"),
+            ('2', "id dir address deliv/s▼ undel unsett credit blocked stuck"),
+            ('3', "id dir address deliv/s undel unsett credit blocked▼ stuck"),
+            ('4', "id host container dir links deliv/s▼ uptime"),
+        ] {
+            press(&mut state, key);
+            let lines = screen(&mut state, 80, 24);
+            let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(lines.iter().any(|line| words(line) == names), "{}", lines.join("\n"));
+            let rates = "in/s out/s acc/s rej/s rel/s mod/s presett/s drop/s";
+            assert!(lines.iter().any(|line| words(line) == rates), "{}", lines.join("\n"));
+        }
     }
 
     /// However small the terminal: nothing panics.

@@ -28,16 +28,17 @@ pub(super) struct Whole {
     pub(super) counters: [u64; COUNTERS.len()],
 }
 
-/// The router's counters that are shown as rates: what they are called, and their attribute.
-pub(super) const COUNTERS: [(&str, &str); 8] = [
-    ("in", "deliveriesIngress"),
-    ("out", "deliveriesEgress"),
-    ("accepted", "acceptedDeliveries"),
-    ("rejected", "rejectedDeliveries"),
-    ("released", "releasedDeliveries"),
-    ("modified", "modifiedDeliveries"),
-    ("presettled", "presettledDeliveries"),
-    ("dropped", "droppedPresettledDeliveries"),
+/// The router's counters that are shown as rates: what they are called, the same for narrow
+/// terminals, and their attribute.
+pub(super) const COUNTERS: [(&str, &str, &str); 8] = [
+    ("in", "in", "deliveriesIngress"),
+    ("out", "out", "deliveriesEgress"),
+    ("accepted", "acc", "acceptedDeliveries"),
+    ("rejected", "rej", "rejectedDeliveries"),
+    ("released", "rel", "releasedDeliveries"),
+    ("modified", "mod", "modifiedDeliveries"),
+    ("presettled", "presett", "presettledDeliveries"),
+    ("dropped", "drop", "droppedPresettledDeliveries"),
 ];
 
 /// An address in use.
@@ -90,6 +91,25 @@ pub(super) struct Sample {
     pub(super) addresses: Vec<Address>,
     pub(super) links: Vec<Link>,
     pub(super) connections: Vec<Connection>,
+    /// How long deliveries took since the start; empty where the router doesn't tell.
+    pub(super) latencies: Vec<Latency>,
+}
+
+/// How many deliveries took how long.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Latency {
+    /// `forward` or `settle`.
+    pub(super) name: String,
+    /// By upper bound in microseconds (the last class has none).
+    pub(super) classes: Vec<(Option<u64>, u64)>,
+}
+
+fn latency(entity: &Entity) -> Latency {
+    let list = |name: &str| -> Vec<u64> {
+        entity.get(name).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_u64).collect()
+    };
+    let bounds = list("bounds").into_iter().map(Some).chain([None]);
+    Latency { name: text(entity, "name"), classes: bounds.zip(list("counts")).collect() }
 }
 
 fn number(entity: &Entity, name: &str) -> u64 {
@@ -133,7 +153,10 @@ impl Sample {
         let addresses = router.query(Some("router.address"), &ADDRESS, None)?;
         let links = router.query(Some("router.link"), &LINK, None)?;
         let connections = router.query(Some("connection"), &CONNECTION, None)?;
-        Ok(Self::of(Instant::now(), &whole, &addresses, &links, &connections))
+        // Only Ringmain has it.
+        let latencies = router.query_if_known("latency", None)?;
+        let sample = Self::of(Instant::now(), &whole, &addresses, &links, &connections);
+        Ok(Self { latencies: latencies.iter().map(latency).collect(), ..sample })
     }
 
     /// What these entities say.
@@ -164,7 +187,7 @@ impl Sample {
                 addresses: number(whole, "addrCount"),
                 blocked_links: number(whole, "linksBlocked").max(number(whole, "blockedLinkCount")),
                 stuck: number(whole, "deliveriesStuck"),
-                counters: COUNTERS.map(|(_, name)| number(whole, name)),
+                counters: COUNTERS.map(|(_, _, name)| number(whole, name)),
             },
             addresses: addresses
                 .iter()
@@ -206,6 +229,7 @@ impl Sample {
                     idle_seconds: entity.get("lastDlvSeconds").and_then(Json::as_u64),
                 })
                 .collect(),
+            latencies: Vec::new(),
         }
     }
 }

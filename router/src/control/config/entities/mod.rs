@@ -170,6 +170,13 @@ pub const ENTITY_TYPES: &[EntityType] = &[
         observed::LOG_STATS,
         "How many lines one part of the router has logged.",
     ),
+    EntityType::operational(
+        "latency",
+        observed::LATENCY,
+        "How long deliveries take: 'forward' until they go to their receiver, 'settle' until their sender is told their \
+         outcome (of one in 64).",
+    )
+    .our_own(),
     EntityType::operational("allocator", observed::ALLOCATOR, "A pool of memory."),
     EntityType::of_management(
         "management",

@@ -257,6 +257,22 @@ pub(super) const LOG_STATS: &[Attribute] = &[
     NAME,
 ];
 
+/// `latency`
+pub(super) const LATENCY: &[Attribute] = &[
+    Attribute::count("deliveries", "Deliveries that were measured since the start."),
+    Attribute::count("p50", "Half of them took no longer.").unit("microseconds"),
+    Attribute::count("p90", "Nine in ten took no longer.").unit("microseconds"),
+    Attribute::count("p99", "99 in a hundred took no longer.").unit("microseconds"),
+    Attribute::count("p999", "999 in a thousand took no longer.").unit("microseconds"),
+    Attribute::reported(
+        "bounds",
+        List,
+        "Upper bounds of the classes that are counted, in microseconds. A last class has none.",
+    ),
+    Attribute::reported("counts", List, "How many deliveries are in each class."),
+    NAME,
+];
+
 /// `allocator`
 pub(super) const ALLOCATOR: &[Attribute] = &[
     text("typeName", "What the pool is for."),

@@ -62,7 +62,7 @@ fn broken_files_are_refused_with_their_lines() {
         ("listener {\nidentity: a\n}", &["test.conf:2: listener: 'identity' can't be set"]),
         (
             "listener {\nport: 1\n}\nlistener {\nport: 1\n}",
-            &["test.conf:4: listener: :1 is listened on already, by the section at line 1"],
+            &["test.conf:4: listener: :1 is listened on already, by the listener at line 1"],
         ),
         (
             "listener {\nname: a\nport: 1\n}\nlistener {\nport: 2\nname: a\n}",
@@ -302,4 +302,13 @@ fn broken_files_are_refused_with_their_lines() {
         }
         assert_eq!(said.len(), expected.len(), "{text}\nsaid {said:#?}");
     }
+}
+
+#[test]
+fn of_very_many_faults_the_first_are_shown() {
+    use crate::control::config::Config;
+    let errors = Config::parse(&"nonsense\n".repeat(1000), "test.conf").unwrap_err();
+    let text = errors.to_string();
+    assert_eq!(text.lines().count(), 51);
+    assert!(text.starts_with("test.conf:1: ") && text.ends_with("… and 950 more faults"), "{text}");
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::HashMap;
 
-use super::super::error::Findings;
+use super::super::error::{Findings, place};
 use super::super::record::Record;
 use super::pattern::normal_form;
 
@@ -192,7 +192,7 @@ fn matching(record: &Record, findings: &mut Findings) -> Option<AddressMatch> {
             return None;
         }
     };
-    if matching.normal_form().is_empty() || matching.text().trim_matches(['.', '/']).is_empty() {
+    if matching.names_nothing() {
         let message = format!("{section}: '{attribute}' is '{}', which names no address", matching.text());
         findings.error(record.line_of(attribute), message);
         return None;
@@ -351,8 +351,13 @@ impl AddressMatch {
     }
 
     /// The pattern that matches the same, in a form that is equal for patterns that match the same.
-    fn normal_form(&self) -> String {
+    pub(in crate::control) fn normal_form(&self) -> String {
         normal_form(&self.pattern())
+    }
+
+    /// Whether there is no address that it means.
+    pub(in crate::control) fn names_nothing(&self) -> bool {
+        self.normal_form().is_empty() || self.text().trim_matches(['.', '/']).is_empty()
     }
 }
 
@@ -392,8 +397,9 @@ pub(super) fn unique_patterns(
 
 fn pattern_conflict(section: &str, matching: &AddressMatch, earlier: &AddressMatch, line: u32) -> String {
     format!(
-        "{section}: pattern conflicts: '{}' matches the same addresses as '{}' at line {line}",
+        "{section}: pattern conflicts: '{}' matches the same addresses as '{}' {}",
         matching.text(),
-        earlier.text()
+        earlier.text(),
+        place(line)
     )
 }

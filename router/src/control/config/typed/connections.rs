@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::super::error::Findings;
+use super::super::error::{BY_MANAGEMENT, Findings, place};
 use super::super::features::Feature;
 use super::super::json::Member;
 use super::super::record::Record;
@@ -523,7 +523,10 @@ fn open_properties(record: &Record, role: Role, findings: &mut Findings) -> Vec<
         {
             "the name is reserved for the router's own properties".to_owned()
         } else if let Some(earlier) = members[..index].iter().find(|earlier| earlier.key == key) {
-            format!("it is set twice, first at line {}", earlier.line)
+            match earlier.line {
+                BY_MANAGEMENT => "it is set twice".to_owned(),
+                line => format!("it is set twice, first at line {line}"),
+            }
         } else {
             continue;
         };
@@ -540,8 +543,9 @@ pub(super) fn unique_ports(listeners: &[ListenerConfig], findings: &mut Findings
         let key = (listener.host.as_str(), listener.port, listener.socket_address_family);
         if let Some(earlier) = seen.get(&key) {
             let message = format!(
-                "listener: {} is listened on already, by the section at line {earlier}",
-                listener.host_port()
+                "listener: {} is listened on already, by the listener {}",
+                listener.host_port(),
+                place(*earlier)
             );
             findings.error(listener.line, message);
         } else {

@@ -25,7 +25,7 @@ pub use security::{
 pub(super) use security::{unique_vhosts, vhost_config};
 
 use super::Config;
-use super::error::Findings;
+use super::error::{Findings, place};
 use super::nearest::did_you_mean;
 use super::record::Record;
 
@@ -54,7 +54,7 @@ pub(super) fn build(records: Vec<Record>, findings: &mut Findings) -> Config {
     let vhosts: Vec<_> = of("vhost").filter_map(|record| security::vhost_config(record, findings)).collect();
     security::unique_vhosts(&vhosts, |vhost, earlier, name| {
         let message =
-            format!("vhost: the host name '{name}' belongs to the vhost at line {} already", earlier.line);
+            format!("vhost: the host name '{name}' belongs to the vhost {} already", place(earlier.line));
         findings.error(vhost.line, message);
     });
     let connectors =
@@ -97,7 +97,7 @@ fn unique_names(records: &[Record], findings: &mut Findings) {
         let line = record.line_of("name");
         if let Some(earlier) = seen.get(&(record.entity_name(), name)) {
             let message =
-                format!("{}: the name '{name}' is in use already, at line {earlier}", record.entity_name());
+                format!("{}: the name '{name}' is in use already, {}", record.entity_name(), place(*earlier));
             findings.error(line, message);
         } else {
             seen.insert((record.entity_name(), name), line);

@@ -103,6 +103,12 @@ fn tools_and_clients_log_in() {
         out.contains("\"user\": \"fred@domain\"") && out.contains("\"sasl\": \"SCRAM-SHA-256\""),
         "{out}"
     );
+    let wrong = ["stat", "-b", &bus, "--sasl-username", "fred@domain", "--sasl-password", "wrong"];
+    let (status, _, err) = run(&wrong, "");
+    assert!(status == 1 && err.contains("the peer didn't accept the credentials"), "{err}");
+    let out =
+        ok(&["manage", "query", "--type=router", "-b", &format!("amqp://fred%40domain:secret@{bus}")], "");
+    assert!(out.contains("\"authenticationFailures\": 1"), "{out}");
     let mut send = vec!["send"];
     let url = format!("amqp://fred%40domain@{bus}/a");
     send.extend([url.as_str(), "--presettled", "--timeout", "1"]);

@@ -62,8 +62,9 @@ impl End {
     }
 }
 
+#[allow(clippy::needless_update, reason = "whatever else is known of the way doesn't matter here")]
 fn tls(identity: Option<&str>) -> Transport {
-    Transport { is_encrypted: true, external_identity: identity.map(Arc::from) }
+    Transport { is_encrypted: true, external_identity: identity.map(Arc::from), ..Transport::default() }
 }
 
 fn acceptor(mechanisms: Option<Vec<Mechanism>>, transport: Transport) -> End {

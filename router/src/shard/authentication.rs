@@ -81,6 +81,7 @@ impl Core {
 
 impl<D: Driver> Shard<D> {
     /// Lets exchanges work that have something to do: on the workers' threads, or here if there are none.
+    #[cold]
     pub(super) fn let_work(&mut self) {
         let now = self.core.now;
         for (connection, mut exchange) in std::mem::take(&mut self.core.exchanges_due) {

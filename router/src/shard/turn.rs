@@ -244,7 +244,9 @@ impl<D: Driver> Shard<D> {
         self.doing(Doing::Timers);
         self.core.expire_timers();
         self.look_at_resting();
-        self.let_work();
+        if !self.core.exchanges_due.is_empty() {
+            self.let_work();
+        }
         self.shake_hands();
         self.doing(Doing::Credit);
         self.core.grant_credit();

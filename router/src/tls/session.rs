@@ -289,3 +289,130 @@ fn notify<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut [u8]) -> Resul
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::{Peers, Profile, ProfileFiles};
+    use rcgen::{CertificateParams, KeyPair};
+    use std::path::PathBuf;
+
+    /// A profile that trusts itself.
+    fn profile(version: &str) -> Arc<Profile> {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let file = std::env::temp_dir().join(format!("ringmain-session-{}-{version}", std::process::id()));
+        std::fs::write(&file, certificate.pem() + &key.serialize_pem()).unwrap();
+        let files = ProfileFiles {
+            protocols: vec![version.to_owned()],
+            ca_cert_file: Some(file.clone()),
+            cert_file: Some(PathBuf::from(&file)),
+            ..ProfileFiles::default()
+        };
+        let profile = Profile::load(files).unwrap();
+        std::fs::remove_file(file).unwrap();
+        profile
+    }
+
+    /// One end, what it has received, and what is on its way to it.
+    struct End {
+        session: Session,
+        plain: Vec<u8>,
+        way: Vec<u8>,
+        is_peer_closed: bool,
+    }
+
+    impl End {
+        fn new(session: Session) -> Self {
+            Self { session, plain: Vec::new(), way: Vec::new(), is_peer_closed: false }
+        }
+
+        /// Takes some of what is on its way.
+        fn recv(&mut self, length: usize, other: &mut Vec<u8>) {
+            let rest = self.way.split_off(length.min(self.way.len()));
+            let bytes = std::mem::replace(&mut self.way, rest);
+            let plain = &mut self.plain;
+            let received = self
+                .session
+                .recv(&bytes, &mut Vec::new(), other, |bytes| plain.extend_from_slice(bytes))
+                .unwrap();
+            self.is_peer_closed |= received.is_peer_closed;
+        }
+
+        fn send(&mut self, plain: &[u8], other: &mut Vec<u8>) {
+            let mut room = vec![0; plain.len() + RECORD_OVERHEAD_MAX];
+            let written = self.session.send(plain, &mut room).unwrap();
+            other.extend_from_slice(&room[..written]);
+        }
+    }
+
+    #[test]
+    fn the_stream_may_be_cut_anywhere() {
+        let mut random = fastrand::Rng::with_seed(6);
+        for (version, rounds) in [("TLSv1.2", 20), ("TLSv1.3", 20)] {
+            let material = profile(version).current();
+            for _ in 0..rounds {
+                let server = material.server(Peers::MayShow).unwrap();
+                let mut server = End::new(Session::server(server, 7).unwrap());
+                let mut client = End::new(Session::client(material.client(true), "localhost", 7).unwrap());
+                client.recv(0, &mut server.way);
+                while server.session.is_handshaking() || client.session.is_handshaking() {
+                    server.recv(random.usize(1..300), &mut client.way);
+                    client.recv(random.usize(1..300), &mut server.way);
+                }
+                assert_eq!(server.session.facts(), client.session.facts());
+                assert_eq!(server.session.facts().map(|facts| facts.version), Some(version));
+                let (mut of_client, mut of_server) = (Vec::new(), Vec::new());
+                for _ in 0..30 {
+                    let mut piece = vec![0; random.usize(0..=RECORD_PLAIN_MAX)];
+                    random.fill(&mut piece);
+                    if random.bool() {
+                        client.send(&piece, &mut server.way);
+                        of_client.extend_from_slice(&piece);
+                    } else {
+                        server.send(&piece, &mut client.way);
+                        of_server.extend_from_slice(&piece);
+                    }
+                    server.recv(random.usize(1..20_000), &mut client.way);
+                    client.recv(random.usize(1..20_000), &mut server.way);
+                }
+                let mut goodbye = [0; RECORD_OVERHEAD_MAX];
+                let written = client.session.send_close(&mut goodbye).unwrap();
+                server.way.extend_from_slice(&goodbye[..written]);
+                while !server.way.is_empty() || !client.way.is_empty() {
+                    assert!(!server.is_peer_closed);
+                    server.recv(random.usize(1..20_000), &mut client.way);
+                    client.recv(random.usize(1..20_000), &mut server.way);
+                }
+                assert!(server.is_peer_closed && server.plain == of_client && client.plain == of_server);
+                // Each side closes its own direction (RFC 8446 §6.1).
+                server.send(b"more", &mut client.way);
+                client.recv(usize::MAX, &mut server.way);
+                assert!(client.plain.ends_with(b"more"));
+            }
+        }
+    }
+
+    /// RFC 8446 §6.2: a peer that changes a byte on the way is found out, and told.
+    #[test]
+    fn a_changed_record_ends_it() {
+        let material = profile("TLSv1.3").current();
+        let mut server = End::new(Session::server(material.server(Peers::Unasked).unwrap(), 0).unwrap());
+        let mut client = End::new(Session::client(material.client(true), "localhost", 0).unwrap());
+        client.recv(0, &mut server.way);
+        while server.session.is_handshaking() || client.session.is_handshaking() {
+            server.recv(usize::MAX, &mut client.way);
+            client.recv(usize::MAX, &mut server.way);
+        }
+        server.way.clear();
+        client.send(b"hello", &mut server.way);
+        server.way[8] ^= 1;
+        let (bytes, mut alert) = (std::mem::take(&mut server.way), Vec::new());
+        let outcome =
+            server.session.recv(&bytes, &mut Vec::new(), &mut alert, |_| panic!("it is not given out"));
+        assert!(outcome.is_err() && !alert.is_empty());
+        let outcome = client.session.recv(&alert, &mut Vec::new(), &mut Vec::new(), |_| {});
+        assert!(outcome.unwrap_err().contains("BadRecordMac"));
+    }
+}

@@ -167,10 +167,11 @@ impl Session {
         Ok(received)
     }
 
-    /// Adds the alert that tells the peer what it did.
+    /// Adds the alert that tells the peer what it did. Only while there is one: rustls must not look once more at the bytes
+    /// that it found the fault in.
     fn take_alert(&mut self, outgoing: &mut Vec<u8>) {
         let mut nothing = |_: &[u8]| {};
-        loop {
+        while self.state().wants_write() {
             let (_, next) = match &mut self.records {
                 Records::Server(records) => {
                     drive(records.process_tls_records(&mut []), outgoing, &mut nothing)
@@ -296,13 +297,16 @@ mod tests {
     use crate::tls::{Peers, Profile, ProfileFiles};
     use rcgen::{CertificateParams, KeyPair};
     use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A profile that trusts itself.
     fn profile(version: &str) -> Arc<Profile> {
         let key = KeyPair::generate().unwrap();
         let certificate =
             CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
-        let file = std::env::temp_dir().join(format!("ringmain-session-{}-{version}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let file = std::env::temp_dir().join(format!("ringmain-session-{}-{number}", std::process::id()));
         std::fs::write(&file, certificate.pem() + &key.serialize_pem()).unwrap();
         let files = ProfileFiles {
             protocols: vec![version.to_owned()],
@@ -390,6 +394,35 @@ mod tests {
                 server.send(b"more", &mut client.way);
                 client.recv(usize::MAX, &mut server.way);
                 assert!(client.plain.ends_with(b"more"));
+            }
+        }
+    }
+
+    /// Whoever finds that the other isn't to be trusted says so, wherever in its flight that comes.
+    #[test]
+    fn a_stranger_is_told() {
+        for version in ["TLSv1.2", "TLSv1.3"] {
+            let (ours, other) = (profile(version).current(), profile(version).current());
+            for cut in [usize::MAX, 200, 1] {
+                let server = ours.server(Peers::Unasked).unwrap();
+                let mut server = End::new(Session::server(server, 0).unwrap());
+                let mut client = End::new(Session::client(other.client(true), "localhost", 0).unwrap());
+                client.recv(0, &mut server.way);
+                server.recv(usize::MAX, &mut client.way);
+                let flight = std::mem::take(&mut client.way);
+                let mut alert = Vec::new();
+                let mut pieces = flight.chunks(cut.min(flight.len()));
+                let reason = loop {
+                    let piece = pieces.next().expect("it is found out");
+                    let outcome =
+                        client.session.recv(piece, &mut Vec::new(), &mut alert, |_| panic!("no data"));
+                    if let Err(reason) = outcome {
+                        break reason;
+                    }
+                };
+                assert!(reason.contains("invalid peer certificate"), "{reason}");
+                let outcome = server.session.recv(&alert, &mut Vec::new(), &mut Vec::new(), |_| {});
+                assert!(outcome.unwrap_err().contains("fatal alert"));
             }
         }
     }

@@ -156,6 +156,22 @@ fn what_is_not_tls_is_sent_away() {
     assert_eq!(answer.len(), 7);
 }
 
+/// The deadline for the open covers the handshake.
+#[test]
+fn a_client_that_does_not_go_on_is_sent_away() {
+    let (folder, _) = usual();
+    let router = router(&folder, "    initialHandshakeTimeoutSeconds: 1", "");
+    // Nothing; the beginning of AMQP's header for TLS; that of a record; all but the end of a handshake.
+    for said in [&b""[..], b"AMQP", &[22, 3, 1, 1], b"AMQP\x02\x01\x00\x00"] {
+        let mut socket = std::net::TcpStream::connect(router.address()).expect("it listens");
+        socket.set_read_timeout(Some(crate::support::PATIENCE)).expect("a time-out");
+        socket.write_all(said).expect("it is sent");
+        let mut answer = Vec::new();
+        std::io::Read::read_to_end(&mut socket, &mut answer).expect("it is closed");
+        assert!(answer.is_empty() || answer == b"AMQP\x02\x01\x00\x00", "{said:?}: {answer:?}");
+    }
+}
+
 /// A key that is encrypted by PKCS #5, as openssl writes it.
 #[test]
 fn a_key_with_a_password() {

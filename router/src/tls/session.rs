@@ -427,6 +427,54 @@ mod tests {
         }
     }
 
+    /// Whatever comes, it is taken or refused: nothing that a peer sends makes it panic.
+    #[test]
+    fn spoilt_streams_are_refused() {
+        let mut random = fastrand::Rng::with_seed(13);
+        for version in ["TLSv1.2", "TLSv1.3"] {
+            let material = profile(version).current();
+            for _ in 0..200 {
+                let server = Session::server(material.server(Peers::MayShow).unwrap(), 0).unwrap();
+                let client = Session::client(material.client(true), "localhost", 0).unwrap();
+                let mut ends = [client, server];
+                // What is on its way to the client, and to the server.
+                let mut ways = [Vec::new(), Vec::new()];
+                let mut spoil_in = random.usize(1..12);
+                'talk: for turn in 0..40 {
+                    let to = turn % 2;
+                    let mut bytes = std::mem::take(&mut ways[to]);
+                    spoil_in = spoil_in.saturating_sub(1);
+                    if spoil_in == 0 && !bytes.is_empty() {
+                        let place = random.usize(..bytes.len());
+                        match random.u8(..4) {
+                            0 => bytes[place] ^= 1 << random.u8(..8),
+                            1 => bytes.truncate(place),
+                            2 => bytes.insert(place, random.u8(..)),
+                            _ => bytes.extend_from_within(..place),
+                        }
+                    }
+                    let mut rest = &bytes[..];
+                    loop {
+                        let (piece, left) = rest.split_at(random.usize(0..=rest.len().min(500)));
+                        let outgoing = &mut ways[1 - to];
+                        if ends[to].recv(piece, &mut Vec::new(), outgoing, |_| {}).is_err() {
+                            break 'talk;
+                        }
+                        if !ends[to].is_handshaking() {
+                            let mut room = [0; 100 + RECORD_OVERHEAD_MAX];
+                            let written = ends[to].send(&[7; 100], &mut room).unwrap();
+                            outgoing.extend_from_slice(&room[..written]);
+                        }
+                        rest = left;
+                        if rest.is_empty() {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// RFC 8446 §6.2: a peer that changes a byte on the way is found out, and told.
     #[test]
     fn a_changed_record_ends_it() {

@@ -5,6 +5,8 @@
 //! time has everything in it that publishing takes: the shard's report, the control thread's new snapshot, and
 //! the shard being told. Publication by itself is in `publication`.
 //!
+//! The client that attaches is on shard 0 of each, and what isn't a shard runs on the last CPU: whether a wake-up crosses
+//! CPUs changes more than the table's size does.
 //! Each table is a router of its own, with two shards, in this process; they take turns, so that whatever else the
 //! machine does concerns all of them.
 
@@ -13,6 +15,7 @@ use ringmain::control::router;
 use ringmain_bench::frames;
 use ringmain_bench::samples::{Samples, clock_ns};
 use ringmain_codec::{Attach, Begin, Detach, Open, Performative, Role, Source, split_frame};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -125,7 +128,7 @@ struct Table {
 
 impl Table {
     fn new(size: u32) -> Self {
-        let router = start_router();
+        let [router, timed] = start_router();
         let mut holders = Vec::new();
         let wanted = size - TURN / 2;
         let mut next = 0;
@@ -145,7 +148,7 @@ impl Table {
             next = end;
             holders.push(holder);
         }
-        let client = Client::open(router);
+        let client = Client::open(timed);
         Self {
             size,
             _holders: holders,
@@ -191,14 +194,17 @@ impl Table {
     }
 }
 
-/// Starts a router with two shards, and returns where it listens.
-fn start_router() -> SocketAddr {
+/// Starts a router with two shards, and returns where it listens: for both of them, and for shard 0 alone.
+fn start_router() -> [SocketAddr; 2] {
     // Whoever else takes the port meanwhile makes the router fail to start, which shows.
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+    let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    let addresses = sockets.map(|free| free.local_addr().expect("an address"));
     let text = format!(
         "router {{\n    workerThreads: 2\n}}\nlog {{\n    module: DEFAULT\n    enable: warning+\n}}\n\
-         listener {{\n    host: 127.0.0.1\n    port: {}\n    idleTimeoutSeconds: 0\n}}\n",
-        address.port()
+         listener {{\n    host: 127.0.0.1\n    port: {}\n    idleTimeoutSeconds: 0\n}}\n\
+         listener {{\n    host: 127.0.0.1\n    port: {}\n    idleTimeoutSeconds: 0\n    shard: 0\n}}\n",
+        addresses[0].port(),
+        addresses[1].port()
     );
     let config = Config::parse(&text, "attach.conf").expect("the configuration is in order");
     ringmain::log::apply(&config.log_settings()).expect("the log goes to standard error");
@@ -208,10 +214,28 @@ fn start_router() -> SocketAddr {
             std::process::exit(1);
         }
     });
-    while TcpStream::connect(address).is_err() {
-        thread::sleep(Duration::from_millis(10));
+    for address in addresses {
+        while TcpStream::connect(address).is_err() {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
-    address
+    addresses
+}
+
+/// Keeps all threads of this process that aren't shards on the last CPU that it may use.
+fn pin_what_is_no_shard() {
+    let allowed = sched_getaffinity(None).expect("the kernel tells the CPUs");
+    let Some(last) = (0..CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu)) else { return };
+    let mut set = CpuSet::new();
+    set.set(last);
+    for task in std::fs::read_dir("/proc/self/task").expect("the kernel lists the threads").flatten() {
+        // A thread that has just ended needs no CPU.
+        let Ok(name) = std::fs::read_to_string(task.path().join("comm")) else { continue };
+        let id = task.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
+        if !name.starts_with("shard-") {
+            sched_setaffinity(id, &set).expect("a CPU that the process may use");
+        }
+    }
 }
 
 fn main() {
@@ -227,6 +251,7 @@ fn main() {
             table
         })
         .collect();
+    pin_what_is_no_shard();
     for _ in 0..TURNS {
         for table in &mut tables {
             table.attach_singly();

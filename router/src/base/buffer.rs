@@ -105,14 +105,19 @@ impl BufferPool {
 pub struct Output {
     chunks: VecDeque<Chunk>,
     pending: usize,
+    /// Whether all that waits is an empty frame, which needs no buffer. There is no chunk then.
+    only_empty_frame: bool,
     pool: BufferPool,
 }
+
+/// An empty frame: size, data offset, type and channel (AMQP 1.0 §2.3.1, §2.4.5).
+pub const EMPTY_FRAME: &[u8; 8] = &[0, 0, 0, 8, 2, 0, 0, 0];
 
 impl Output {
     /// An empty output that takes its buffers from `pool`.
     #[must_use]
     pub fn new(pool: BufferPool) -> Self {
-        Self { chunks: VecDeque::new(), pending: 0, pool }
+        Self { chunks: VecDeque::new(), pending: 0, only_empty_frame: false, pool }
     }
 
     /// How many bytes wait here (those that were taken for sending don't count).
@@ -141,10 +146,29 @@ impl Output {
         result
     }
 
+    /// Adds an empty frame, unless something waits already: that shows as well that we live.
+    pub fn put_empty_frame(&mut self) {
+        if self.pending == 0 {
+            self.clear();
+            (self.only_empty_frame, self.pending) = (true, EMPTY_FRAME.len());
+        }
+    }
+
+    /// Whether all that waited was an empty frame, which is taken then: [`EMPTY_FRAME`] is to be sent.
+    pub fn take_empty_frame(&mut self) -> bool {
+        let was_all = std::mem::take(&mut self.only_empty_frame);
+        if was_all {
+            self.pending = 0;
+        }
+        was_all
+    }
+
     /// Adds a chunk: a small one to an empty output, large ones behind others.
     #[cold]
     fn grow(&mut self, room: usize) {
         assert!(room <= LARGE_CHUNK_BYTES, "a frame fits a chunk");
+        // What is written now says as much.
+        self.take_empty_frame();
         let large = !self.chunks.is_empty() || room > SMALL_CHUNK_BYTES;
         let chunk = self.pool.take(large);
         self.chunks.push_back(chunk);
@@ -152,6 +176,12 @@ impl Output {
 
     /// Takes the oldest `most` chunks (or all there are) for sending.
     pub fn take_chunks(&mut self, most: usize) -> impl Iterator<Item = Chunk> + '_ {
+        if self.take_empty_frame() {
+            self.write(EMPTY_FRAME.len(), |slice| {
+                slice[..EMPTY_FRAME.len()].copy_from_slice(EMPTY_FRAME);
+                (EMPTY_FRAME.len(), ())
+            });
+        }
         let count = self.chunks.len().min(most);
         self.pending -= self.chunks.iter().take(count).map(|chunk| chunk.filled).sum::<usize>();
         self.chunks.drain(..count)
@@ -160,6 +190,9 @@ impl Output {
     /// All bytes that wait, copied out; the output is empty afterwards. For command-line clients and tests.
     pub fn take_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.pending);
+        if self.take_empty_frame() {
+            bytes.extend_from_slice(EMPTY_FRAME);
+        }
         while let Some(chunk) = self.chunks.pop_front() {
             bytes.extend_from_slice(&chunk.bytes[..chunk.filled]);
             self.pool.give_back(chunk);
@@ -173,7 +206,7 @@ impl Output {
         while let Some(chunk) = self.chunks.pop_front() {
             self.pool.give_back(chunk);
         }
-        self.pending = 0;
+        (self.only_empty_frame, self.pending) = (false, 0);
     }
 }
 
@@ -186,6 +219,44 @@ impl Drop for Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_frame_takes_no_buffer_and_gives_way_to_others() {
+        let pool = BufferPool::default();
+        let mut output = Output::new(pool.clone());
+        // Size, data offset in words, type, channel (§2.3.1).
+        let frame = [&8_u32.to_be_bytes()[..], &[2], &[0], &0_u16.to_be_bytes()].concat();
+        output.put_empty_frame();
+        output.put_empty_frame();
+        assert_eq!((output.pending(), pool.usage()[0].allocated), (8, 0));
+        assert_eq!(output.take_bytes(), frame);
+        output.put_empty_frame();
+        let chunks: Vec<Chunk> = output.take_chunks(usize::MAX).collect();
+        assert_eq!(
+            chunks.iter().flat_map(|chunk| &chunk.bytes[..chunk.filled]).collect::<Vec<_>>(),
+            frame.iter().collect::<Vec<_>>()
+        );
+        output.put_empty_frame();
+        assert!(output.take_empty_frame() && !output.take_empty_frame());
+        assert_eq!(output.pending(), 0);
+        // Before and behind other bytes it isn't needed.
+        for is_before in [true, false] {
+            if is_before {
+                output.put_empty_frame();
+            }
+            output.write(3, |slice| {
+                slice[..3].copy_from_slice(b"abc");
+                (3, ())
+            });
+            output.put_empty_frame();
+            assert!(!output.take_empty_frame());
+            assert_eq!(output.pending(), 3);
+            assert_eq!(output.take_bytes(), b"abc");
+        }
+        output.put_empty_frame();
+        output.clear();
+        assert_eq!(output.take_bytes(), b"");
+    }
 
     #[test]
     fn bytes_come_out_in_the_order_written_and_buffers_go_back() {

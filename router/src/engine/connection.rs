@@ -24,6 +24,9 @@ use std::time::Duration;
 /// How long the peer has for its close, once we have sent ours, before the socket is closed over it.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// An idle time-out of the peer of which a quarter is enough for an empty frame's journey.
+const LONG_IDLE_TIMEOUT: Duration = Duration::from_secs(8);
+
 /// What the next bytes must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
@@ -90,6 +93,7 @@ pub struct Connection<D> {
     started: Instant,
     heard: Instant,
     spoke: Instant,
+    at_rest: bool,
     closing_since: Option<Instant>,
     /// The properties of the open, until it is sent: an encoded map.
     open_properties: Box<[u8]>,
@@ -126,6 +130,7 @@ impl<D: Copy + Default> Connection<D> {
             started: now,
             heard: now,
             spoke: now,
+            at_rest: false,
             closing_since: None,
             open_properties: Box::default(),
             silent: false,
@@ -614,6 +619,11 @@ impl<D: Copy + Default> Connection<D> {
         self.spoke = now;
     }
 
+    /// Says whether the peer has had nothing to say but empty frames for a while: then ours may be a little later too.
+    pub fn set_at_rest(&mut self, at_rest: bool) {
+        self.at_rest = at_rest;
+    }
+
     /// When `handle_timeout` must be called next, unless bytes come or go before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -627,10 +637,30 @@ impl<D: Copy + Default> Connection<D> {
         };
         let silent =
             if self.open_sent { self.settings.idle_timeout.map(|limit| self.heard + limit) } else { None };
-        // A beat halfway leaves the other half for the journey.
-        let beat =
-            if self.close_sent { None } else { self.peer.idle_timeout.map(|limit| self.spoke + limit / 2) };
-        [handshake, silent, beat, self.handshake.refused_at()].into_iter().flatten().min()
+        [handshake, silent, self.beat_due(), self.handshake.refused_at()].into_iter().flatten().min()
+    }
+
+    /// When the peer is to hear of us again. A beat halfway leaves the other half for the journey, of which a long
+    /// time-out needs less.
+    fn beat_due(&self) -> Option<Instant> {
+        if self.close_sent {
+            return None;
+        }
+        let limit = self.peer.idle_timeout?;
+        let pause = if self.at_rest && limit >= LONG_IDLE_TIMEOUT { limit / 4 * 3 } else { limit / 2 };
+        Some(self.spoke + pause)
+    }
+
+    /// Sends the empty frame now that would be due before `next`, so that nothing need be done for it until then.
+    pub fn beat_ahead(&mut self, next: Instant, now: Instant, out: &mut Output) {
+        if self.beat_due().is_some_and(|due| due < next) {
+            self.beat(now, out);
+        }
+    }
+
+    fn beat(&mut self, now: Instant, out: &mut Output) {
+        out.put_empty_frame();
+        self.spoke = now;
     }
 
     /// Does what time demands: an empty frame, or the end of a connection that is silent for too long.
@@ -657,13 +687,8 @@ impl<D: Copy + Default> Connection<D> {
         {
             return self.time_out(Condition::RESOURCE_LIMIT_EXCEEDED, "local-idle-timeout expired", now, out);
         }
-        if let Some(limit) = self.peer.idle_timeout
-            && now >= self.spoke + limit / 2
-        {
-            if out.pending() == 0 {
-                write::heartbeat(out);
-            }
-            self.spoke = now;
+        if self.beat_due().is_some_and(|due| now >= due) {
+            self.beat(now, out);
         }
         None
     }

@@ -2,7 +2,7 @@
 
 use crate::base::buffer::Output;
 use crate::base::limits::{FRAME_BEFORE_OPEN_MAX, SENT_FRAME_MAX};
-use ringmain_codec::{Encode, FrameKind, Full, Transfer, Writer, write_empty_frame, write_frame};
+use ringmain_codec::{Encode, FrameKind, Full, Transfer, Writer, write_frame};
 
 /// What most performatives fit into; only larger ones are tried again with more room.
 const USUAL_FRAME_BYTES: usize = 512;
@@ -50,15 +50,6 @@ fn frame(
             Err(_) => room = most,
         }
     }
-}
-
-/// Writes an empty frame, which only shows that we live (§2.4.5).
-pub(super) fn heartbeat(out: &mut Output) {
-    out.write(8, |slice| {
-        let mut writer = Writer::new(slice);
-        write_empty_frame(&mut writer).expect("eight bytes are there");
-        (writer.len(), ())
-    });
 }
 
 /// Writes raw bytes: a protocol header.

@@ -292,6 +292,31 @@ pub(super) fn only_the_filled_part_is_sent<S: Stand>(stand: S) {
     assert_eq!(read_to_end(&mut shard, &mut peer), b"abc");
 }
 
+pub(super) fn static_bytes_are_sent_like_others<S: Stand>(stand: S) {
+    let mut shard = Shard::new(stand);
+    let (mut peer, key) = shard.connect();
+    let mut got = Vec::new();
+    for round in 1..=3 {
+        shard.driver().send_static(key, b"static");
+        shard.until(|shard| shard.record(key).sent.len() == 2 * round - 1);
+        shard.send(key, &[b"chunk"]);
+        shard.until(|shard| shard.record(key).sent.len() == 2 * round);
+        shard.until(|_| {
+            got.extend(peer.read(64));
+            got.len() == 11 * round
+        });
+    }
+    assert_eq!(got, b"staticchunk".repeat(3));
+    let chunks = shard.record(key).sent.iter().map(|(chunks, result)| (chunks.len(), result.is_ok()));
+    assert_eq!(chunks.collect::<Vec<_>>(), [(0, true), (1, true)].repeat(3));
+    shard.close(key);
+    shard.driver().send_static(key, b"late");
+    shard.until(|shard| shard.record(key).is_closed);
+    assert!(
+        shard.record(key).sent.last().is_some_and(|(chunks, result)| chunks.is_empty() && result.is_err())
+    );
+}
+
 pub(super) fn reset_during_a_send<S: Stand>(stand: S) {
     let mut shard = Shard::new(stand);
     let (mut peer, key) = shard.connect();
@@ -628,6 +653,7 @@ macro_rules! contract_tests {
             large_chunks_to_a_slow_reader,
             many_small_chunks_in_one_send,
             only_the_filled_part_is_sent,
+            static_bytes_are_sent_like_others,
             reset_during_a_send,
             close_while_a_send_is_stuck,
             a_pause_holds_bytes_back,

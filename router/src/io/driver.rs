@@ -152,6 +152,12 @@ pub trait Driver {
     /// If a `send` is under way, or `Closed` has come: mistakes of the shard.
     fn send(&mut self, key: ConnectionKey, chunks: Chunks);
 
+    /// Sends bytes that are there for ever, under the rules of [`Driver::send`]. `Sent` brings no chunks.
+    ///
+    /// # Panics
+    /// As [`Driver::send`].
+    fn send_static(&mut self, key: ConnectionKey, bytes: &'static [u8]);
+
     /// Closes the connection: ends receiving, gives up a `send` under way (which then comes back as
     /// [`Completion::Sent`], with an error unless it was done), then reports `Closed`. From this call on no
     /// `Received` and no `ReceiveEnded` of the connection come; a buffer of it that the shard still holds

@@ -60,6 +60,7 @@ pub mod share;
 pub mod slots;
 mod spare;
 pub mod survey;
+mod timers;
 mod trace;
 pub mod turn;
 
@@ -80,11 +81,11 @@ use meters::Measuring;
 use queue::Egress;
 use slots::Slot;
 use spare::Spare;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use survey::OngoingSurvey;
+use timers::Timers;
 
 /// What is kept with an unsettled delivery: where its other end is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -227,7 +228,7 @@ pub struct Core {
     graces: VecDeque<(Instant, LinkKey)>,
     /// Outgoing links whose settled deliveries wait, and when that counts as congestion.
     stalls: VecDeque<(Instant, LinkKey)>,
-    timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
+    timers: Timers,
     /// Connections at rest that are to be looked at.
     looks: Vec<ConnectionKey>,
     /// Payload that stays here for now.
@@ -283,7 +284,7 @@ impl Core {
             credit_due: Vec::new(),
             graces: VecDeque::new(),
             stalls: VecDeque::new(),
-            timers: BinaryHeap::new(),
+            timers: Timers::default(),
             looks: Vec::new(),
             held_bytes: 0,
             over_budget: Vec::new(),

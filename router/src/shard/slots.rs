@@ -10,12 +10,10 @@ use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
 use crate::engine::{Connection, OfDelivery, Progress, Settings, Side};
 use ringmain_codec::{Symbol, Value, Writer};
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
 /// What a connection is for (the attribute `role` of its listener or connector).
@@ -333,57 +331,6 @@ impl Core {
         key
     }
 
-    /// Puts a connection's next deadline among the timers, unless an earlier one is there already.
-    pub(super) fn arm(&mut self, key: ConnectionKey) {
-        let Some(slot) = self.connections.get_mut(key) else { return };
-        let timeout = slot.engine.poll_timeout().map(|deadline| common_deadline(deadline, self.now));
-        let Some(deadline) = timeout.into_iter().chain(slot.rest.look_at()).min() else { return };
-        if slot.armed.is_none_or(|armed| deadline < armed) {
-            slot.armed = Some(deadline);
-            self.timers.push(Reverse((deadline, key)));
-        }
-    }
-
-    /// When the next timer is due.
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let timer = self.timers.peek().map(|Reverse((deadline, _))| *deadline);
-        let grace = self.graces.front().map(|(deadline, _)| *deadline);
-        let stall = self.stalls.front().map(|(deadline, _)| *deadline);
-        [timer, grace, stall, self.auto_links.next_retry()].into_iter().flatten().min()
-    }
-
-    /// Does what is due.
-    pub(super) fn expire_timers(&mut self) {
-        let now = self.now;
-        while let Some(&Reverse((deadline, key))) = self.timers.peek()
-            && deadline <= now
-        {
-            self.timers.pop();
-            let Some(slot) = self.connections.get_mut(key) else { continue };
-            if slot.armed != Some(deadline) {
-                continue;
-            }
-            slot.armed = None;
-            if slot.rest.look_at().is_some_and(|at| at <= now) {
-                self.looks.push(key);
-            }
-            // A peer that isn't read isn't silent. It may still be gone, when it takes nothing for long.
-            let patience = slot.engine.idle_timeout().unwrap_or(Duration::MAX);
-            let stuck = slot.sending && now.since(slot.progress) > patience.saturating_mul(2);
-            if (slot.paused || slot.over_budget || slot.share.is_waiting()) && !stuck {
-                slot.engine.heard(now);
-            }
-            let event = slot.engine.handle_timeout(now, &mut slot.out);
-            self.mark_dirty(key);
-            if let Some(event) = event {
-                self.handle_event(key, event);
-            }
-        }
-        self.expire_graces();
-        self.expire_stalls();
-        self.retry_auto_links();
-    }
-
     /// Takes what the peer of a connection sent.
     pub(super) fn recv(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(slot) = self.connections.get_mut(key) else { return };
@@ -479,17 +426,6 @@ impl Core {
     }
 }
 
-/// The part of the time until a deadline by which it may be late, as its inverse.
-const LATENESS_PARTS: u64 = 128;
-
-/// A deadline a little later than this one, by less than 1 % of the time until then, at a moment that others
-/// share: the beats of thousands of idle connections then take one turn for many, instead of one each.
-fn common_deadline(deadline: Instant, now: Instant) -> Instant {
-    let left = deadline.0.saturating_sub(now.0);
-    let grid = (left / LATENESS_PARTS).checked_ilog2().map_or(1, |bits| 1 << bits);
-    Instant(deadline.0.checked_next_multiple_of(grid).unwrap_or(deadline.0))
-}
-
 /// The properties of an open: an encoded map of who we are, the connection's number, and what the
 /// configuration adds.
 fn open_properties(added: &[(String, Vec<u8>)], id: u64) -> Box<[u8]> {
@@ -516,28 +452,5 @@ fn open_properties(added: &[(String, Vec<u8>)], id: u64) -> Box<[u8]> {
     match written {
         Ok(()) => writer.written().into(),
         Err(_) => Box::default(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deadlines_meet_and_are_late_by_less_than_a_hundredth() {
-        let now = Instant(123_456_789_123);
-        for left in [0, 1, 127, 128, 1000, 50_000_000, 8_000_000_000, 86_400_000_000_000] {
-            let left = Duration::from_nanos(left);
-            let late = common_deadline(now + left, now).since(now + left);
-            assert!(late * 100 <= left, "{left:?}: late by {late:?}");
-        }
-        // A thousand connections with a time-out of 8 s, one each 8 ms.
-        let mut moments: Vec<Instant> = (0..1000)
-            .map(|number| now + Duration::from_millis(8) * number)
-            .map(|begun| common_deadline(begun + Duration::from_secs(8), begun))
-            .collect();
-        moments.dedup();
-        assert!(moments.len() <= 300, "{} turns", moments.len());
-        assert_eq!(common_deadline(Instant(u64::MAX), now), Instant(u64::MAX));
     }
 }

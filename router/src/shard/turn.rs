@@ -10,6 +10,7 @@ use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
 use super::share::Late;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
+use crate::base::buffer::EMPTY_FRAME;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
     CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX,
@@ -604,11 +605,16 @@ impl<D: Driver> Shard<D> {
             slot.sending = true;
             slot.progress = now;
             slot.engine.spoke(now);
-            let chunks: Chunks = slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect();
-            if slot.is_traced() {
-                slot.trace_sent(&chunks);
+            let is_traced = slot.is_traced();
+            if !is_traced && slot.out.take_empty_frame() {
+                self.driver.send_static(connection, EMPTY_FRAME);
+            } else {
+                let chunks: Chunks = slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect();
+                if is_traced {
+                    slot.trace_sent(&chunks);
+                }
+                self.driver.send(connection, chunks);
             }
-            self.driver.send(connection, chunks);
         }
         let was_read = slot.is_read();
         slot.paused |= pending > OUTPUT_ANSWERS_MAX;

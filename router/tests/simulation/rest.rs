@@ -19,10 +19,16 @@ struct Resting {
 
 impl Resting {
     fn new(seed: u64, options: SimOptions) -> Self {
+        Self::announcing(seed, options, None)
+    }
+
+    /// One that wants to hear something in each `idle_time_out` ms.
+    fn announcing(seed: u64, options: SimOptions, idle_time_out: Option<u32>) -> Self {
         let mut world = World::with_listener(seed, options, crate::world::listener());
         let peer = world.networks[0].connect(ListenerId(0));
         peer.write(&ProtocolHeader::AMQP.to_bytes());
-        peer.write(&frame(0, &Open { container_id: "raw", max_frame_size: 1 << 16, ..Open::default() }, &[]));
+        let open = Open { container_id: "raw", max_frame_size: 1 << 16, idle_time_out, ..Open::default() };
+        peer.write(&frame(0, &open, &[]));
         peer.write(&frame(0, &Begin { incoming_window: 100, outgoing_window: 100, ..Begin::default() }, &[]));
         world.pass(Duration::from_secs(2));
         let mut resting = Self { world, peer, watch: Watch::new(), flows: 0 };
@@ -120,6 +126,35 @@ fn what_is_more_than_a_beat_is_answered_at_once() {
             resting.world.pass(Duration::from_secs(2));
             resting.beat();
         }
+    }
+}
+
+/// A peer at rest hears of us in each of its time-outs, with a quarter of it to spare, and half of a short one.
+#[test]
+fn a_peer_at_rest_hears_of_us_in_time() {
+    for (seed, announced) in (1..).zip([1_000, 4_000, 8_000, 11_000, 16_000, 30_000, 100_000]) {
+        let mut resting = Resting::announcing(seed, smooth(), Some(announced));
+        resting.read();
+        let (mut last, mut longest, mut beats) = (resting.world.now(), Duration::ZERO, 0_u32);
+        let step = Duration::from_millis(20);
+        let steps = 40 * announced / 200;
+        for number in 0..steps {
+            resting.world.pass(step);
+            if number % 350 == 0 {
+                resting.beat();
+            }
+            let came = resting.peer.read_all();
+            if !came.is_empty() {
+                assert_eq!(came, BEAT, "nothing but one beat");
+                longest = longest.max(resting.world.now().since(last));
+                (last, beats) = (resting.world.now(), beats + 1);
+            }
+        }
+        let announced = Duration::from_millis(announced.into());
+        let share = if announced < Duration::from_secs(8) { announced / 2 } else { announced / 4 * 3 };
+        // A deadline is late by a sixty-fourth at the most, and what comes is noticed after a step.
+        let most = share + share / 64 + step * 2;
+        assert!(longest <= most && beats >= 4, "{announced:?}: {beats} beats, {longest:?} between two");
     }
 }
 

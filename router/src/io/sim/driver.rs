@@ -1,6 +1,6 @@
 //! The driver over the simulated network.
 
-use super::world::{Happening, LineId, World};
+use super::world::{Happening, LineId, Sending, World};
 use crate::base::id::{ConnectionKey, ListenerId};
 use crate::base::time::Instant;
 use crate::io::driver::{Chunks, Completion, Driver, Wake};
@@ -160,7 +160,13 @@ impl Driver for SimDriver {
     fn send(&mut self, key: ConnectionKey, chunks: Chunks) {
         let mut world = self.world.borrow_mut();
         let line = world.line_of(key).expect("a send names an open connection");
-        world.send(line, key, chunks);
+        world.send(line, key, Sending::new(chunks, &[]));
+    }
+
+    fn send_static(&mut self, key: ConnectionKey, bytes: &'static [u8]) {
+        let mut world = self.world.borrow_mut();
+        let line = world.line_of(key).expect("a send names an open connection");
+        world.send(line, key, Sending::new(Chunks::new(), bytes));
     }
 
     fn close(&mut self, key: ConnectionKey) {

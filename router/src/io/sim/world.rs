@@ -79,7 +79,19 @@ pub(super) enum Ended {
 /// A send of the shard.
 pub(super) struct Sending {
     chunks: Chunks,
+    /// What comes behind the chunks.
+    lasting: &'static [u8],
     sent: usize,
+}
+
+impl Sending {
+    pub(super) fn new(chunks: Chunks, lasting: &'static [u8]) -> Self {
+        Self { chunks, lasting, sent: 0 }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.chunks.iter().map(|chunk| &chunk.bytes[..chunk.filled]).chain([self.lasting])
+    }
 }
 
 /// A line between a peer and the shard.
@@ -430,21 +442,21 @@ impl World {
 
     /// # Panics
     /// If a send is under way already.
-    pub(super) fn send(&mut self, id: LineId, connection: ConnectionKey, chunks: Chunks) {
+    pub(super) fn send(&mut self, id: LineId, connection: ConnectionKey, sending: Sending) {
         let line = &mut self.lines[id];
         assert!(line.sending.is_none(), "one send at a time");
         assert!(
-            chunks.iter().all(|chunk| chunk.filled <= chunk.bytes.len()),
+            sending.chunks.iter().all(|chunk| chunk.filled <= chunk.bytes.len()),
             "a chunk is filled within its buffer"
         );
         match line.stage {
             Stage::Open(_) => {
-                line.sending = Some(Sending { chunks, sent: 0 });
+                line.sending = Some(sending);
                 self.kick_send(id);
             }
             Stage::Backlog | Stage::Socket | Stage::Closing(_) | Stage::Gone => {
                 let result = Err(io::ErrorKind::NotConnected.into());
-                self.happened.push_back(Happening::Sent { connection, chunks, result });
+                self.happened.push_back(Happening::Sent { connection, chunks: sending.chunks, result });
             }
         }
     }
@@ -454,7 +466,7 @@ impl World {
         line.is_send_due = false;
         let (Stage::Open(connection) | Stage::Closing(connection)) = line.stage else { return };
         let Some(sending) = &line.sending else { return };
-        let left = sending.chunks.iter().map(|chunk| chunk.filled).sum::<usize>() - sending.sent;
+        let left = sending.parts().map(<[u8]>::len).sum::<usize>() - sending.sent;
         let error = match line.ended {
             Ended::Reset => {
                 Some(if line.has_reported_end { io::ErrorKind::BrokenPipe.into() } else { reset_error() })
@@ -497,9 +509,9 @@ impl World {
         let line = &mut self.lines[id];
         let Some(sending) = &mut line.sending else { return };
         let (mut skip, mut left) = (sending.sent, length);
-        for chunk in &sending.chunks {
-            let skipped = skip.min(chunk.filled);
-            let bytes = &chunk.bytes[skipped..chunk.filled];
+        for part in sending.parts() {
+            let skipped = skip.min(part.len());
+            let bytes = &part[skipped..];
             let bytes = &bytes[..left.min(bytes.len())];
             line.to_peer.extend(bytes);
             skip -= skipped;

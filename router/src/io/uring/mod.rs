@@ -259,6 +259,25 @@ impl UringDriver {
             }
         }
     }
+
+    fn start_sending(&mut self, key: ConnectionKey, mut sending: Sending) {
+        let connection = find(&mut self.connections, key);
+        let connection = connection.expect("a send names an open connection");
+        assert!(connection.sending.is_none(), "one send at a time");
+        if connection.phase != Phase::Open || sending.is_complete() {
+            let result = match connection.phase {
+                Phase::Open => Ok(()),
+                Phase::Stopping | Phase::Draining(_) | Phase::Releasing => {
+                    Err(io::ErrorKind::NotConnected.into())
+                }
+            };
+            let chunks = sending.into_chunks(&mut self.messages);
+            self.ready.push_back(Completion::Sent { connection: key, chunks, result });
+            return;
+        }
+        sending.start(key, connection.descriptor.as_raw_fd(), &mut self.ring, &mut self.messages);
+        connection.sending = Some(sending);
+    }
 }
 
 impl Driver for UringDriver {
@@ -365,23 +384,11 @@ impl Driver for UringDriver {
     }
 
     fn send(&mut self, key: ConnectionKey, chunks: Chunks) {
-        let connection = find(&mut self.connections, key);
-        let connection = connection.expect("a send names an open connection");
-        assert!(connection.sending.is_none(), "one send at a time");
-        let mut sending = Sending::new(chunks);
-        if connection.phase != Phase::Open || sending.is_complete() {
-            let result = match connection.phase {
-                Phase::Open => Ok(()),
-                Phase::Stopping | Phase::Draining(_) | Phase::Releasing => {
-                    Err(io::ErrorKind::NotConnected.into())
-                }
-            };
-            let chunks = sending.into_chunks(&mut self.messages);
-            self.ready.push_back(Completion::Sent { connection: key, chunks, result });
-            return;
-        }
-        sending.start(key, connection.descriptor.as_raw_fd(), &mut self.ring, &mut self.messages);
-        connection.sending = Some(sending);
+        self.start_sending(key, Sending::new(chunks));
+    }
+
+    fn send_static(&mut self, key: ConnectionKey, bytes: &'static [u8]) {
+        self.start_sending(key, Sending::of_static(bytes));
     }
 
     fn close(&mut self, key: ConnectionKey) {

@@ -55,6 +55,8 @@ impl Messages {
 /// A send under way.
 pub(super) struct Sending {
     chunks: Chunks,
+    /// What comes behind the chunks.
+    lasting: &'static [u8],
     total: usize,
     sent: usize,
     message: Option<Box<Message>>,
@@ -77,7 +79,13 @@ impl Sending {
     /// If a chunk is said to be filled beyond its buffer.
     pub(super) fn new(chunks: Chunks) -> Self {
         let total = chunks.iter().map(|chunk| filled(chunk).len()).sum();
-        Self { chunks, total, sent: 0, message: None, is_cancelled: false }
+        Self { chunks, lasting: &[], total, sent: 0, message: None, is_cancelled: false }
+    }
+
+    /// A send of bytes that are there for ever, that has not started.
+    pub(super) fn of_static(bytes: &'static [u8]) -> Self {
+        let chunks = Chunks::new();
+        Self { chunks, lasting: bytes, total: bytes.len(), sent: 0, message: None, is_cancelled: false }
     }
 
     /// Whether there is nothing (more) to send.
@@ -100,7 +108,7 @@ impl Sending {
         messages: &mut Messages,
     ) {
         let socket = types::Fd(socket);
-        let mut rest = remaining(&self.chunks, self.sent);
+        let mut rest = remaining(&self.chunks, self.lasting, self.sent);
         let (Some(first), second) = (rest.next(), rest.next()) else {
             unreachable!("a complete send is not started");
         };
@@ -127,7 +135,7 @@ impl Sending {
         } else {
             send(socket, first)
         };
-        // SAFETY: the chunks' memory and the message are on the heap and belong to this value, which the
+        // SAFETY: the bytes are static, or the chunks' memory and the message are on the heap and belong to this value, which the
         // driver keeps, unchanged, until the operation has completed; the kernel only reads them. The
         // socket is closed only after that.
         unsafe { ring.push(entry, Op::new(Kind::Send, Key::from(key))) };
@@ -163,10 +171,10 @@ fn filled(chunk: &Chunk) -> &[u8] {
     &chunk.bytes[..chunk.filled]
 }
 
-/// What is left of `chunks` after the first `sent` bytes: parts of at least one byte.
-fn remaining(chunks: &Chunks, sent: usize) -> impl Iterator<Item = &[u8]> {
+/// What is left of `chunks` and `lasting` after the first `sent` bytes: parts of at least one byte.
+fn remaining<'a>(chunks: &'a Chunks, lasting: &'static [u8], sent: usize) -> impl Iterator<Item = &'a [u8]> {
     let mut skip = sent;
-    chunks.iter().map(filled).filter_map(move |bytes| {
+    chunks.iter().map(filled).chain([lasting]).filter_map(move |bytes| {
         let skipped = skip.min(bytes.len());
         skip -= skipped;
         let rest = &bytes[skipped..];
@@ -188,10 +196,10 @@ mod tests {
     fn what_is_left_of_a_short_send_is_the_rest_of_the_bytes() {
         let chunks: Chunks =
             [chunk(b"abc", 8), chunk(b"", 8), chunk(b"de", 2), chunk(b"f", 4)].into_iter().collect();
-        for sent in 0..=6 {
-            let rest: Vec<u8> = remaining(&chunks, sent).flatten().copied().collect();
-            assert_eq!(rest, &b"abcdef"[sent..]);
-            assert!(remaining(&chunks, sent).all(|part| !part.is_empty()));
+        for sent in 0..=8 {
+            let rest: Vec<u8> = remaining(&chunks, b"gh", sent).flatten().copied().collect();
+            assert_eq!(rest, &b"abcdefgh"[sent..]);
+            assert!(remaining(&chunks, b"gh", sent).all(|part| !part.is_empty()));
         }
     }
 }

@@ -230,6 +230,7 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
         link_capacity: config.link_capacity,
         trace: config.is_traced,
         name: config.name.clone().unwrap_or_default(),
+        policy_vhost: config.policy_vhost.clone(),
         role,
         ..connection_settings(engine, config.strip_annotations, &config.open_properties)
     })

@@ -10,6 +10,7 @@ use super::endpoints::{Endpoints, for_http};
 use super::http::Http;
 use super::management::{self, Management};
 use super::open_properties;
+use super::policy::policy;
 use super::service_manager;
 use super::shards::{self, Idling, Shards};
 use super::users::RouterUsers;
@@ -22,6 +23,7 @@ use crate::engine::settings::SaslPolicy;
 use crate::io::uring::probe;
 use crate::log;
 use crate::log::{Level, Module};
+use crate::routing::policy::counts::Counts;
 use crate::routing::{AddressSettings, Snapshot, Treatment};
 use crate::sasl::{ListenerAuthenticator, UserStore};
 use crate::shard::slots::{ConnectionRole, ListenerSettings};
@@ -56,7 +58,9 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
     let cpus = cpus(config)?;
-    let snapshot = snapshot(config, &id);
+    let counts = Arc::new(Counts::default());
+    let mut snapshot = snapshot(config, &id);
+    snapshot.policy = Arc::new(policy(config, &counts));
     let idling = Idling { idle: config.router.idle, napi: config.router.napi };
     let users = RouterUsers::read(config)?;
     let settings: Vec<ListenerSettings> = config
@@ -102,6 +106,7 @@ pub fn run(config: &Config, operational: impl FnOnce()) -> Result<ExitCode, Stri
             mailboxes: shards.mailboxes(),
             reconfigure: shards.reconfigure(),
             endpoints: endpoints.clone(),
+            counts,
         };
         let management = Management::start(setup, hang_up);
         let management = tokio_uring::spawn(management.await?.run());
@@ -303,6 +308,7 @@ pub(super) fn listener_settings(
         max_message_size: listener.max_message_size,
         trace: listener.is_traced,
         half_open: listener.half_open,
+        policy_vhost: listener.policy_vhost.clone(),
         ..connection_settings(engine, listener.strip_annotations, &listener.open_properties)
     })
 }

@@ -70,7 +70,6 @@ pub const NOT_SERVED: &[(Feature, &str)] = &[
          ('ringmain user')",
     ),
     (Feature::AuthService, "nobody is asked who clients are"),
-    (Feature::Policy, "whoever can connect may send and receive everything"),
     (Feature::MultiTenancy, "all clients share one address space"),
     (Feature::FailoverUrls, "clients aren't told of other routers"),
     (Feature::MessageLog, "message contents aren't logged"),

@@ -1,6 +1,6 @@
 //! From which hosts the users of a group may connect (router-protocol reference §11.3).
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// Hosts: all, or some addresses.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -11,9 +11,9 @@ use self::counts::{ConnectionLimits, Counts, Exceeded, Ticket};
 use self::hosts::Hosts;
 use self::names::Names;
 use super::pattern::PatternTree;
+use core::net::SocketAddr;
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The group of users that no other group names.

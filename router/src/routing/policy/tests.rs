@@ -1,7 +1,7 @@
 //! Which vhost, which group, from where, and how many.
 
 use super::*;
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 fn group(name: &str, users: &[&str]) -> Group {
     let mut hosts = Hosts::default();

@@ -11,5 +11,6 @@ pub mod log;
 pub mod mem;
 pub mod rcu;
 pub mod routing;
+pub mod sasl;
 pub mod shard;
 pub mod tools;

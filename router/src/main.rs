@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Some(Command::Stat(options)) => Ok(ended(tools::stat(options, called), called, "qdstat")),
         Some(Command::Manage(options)) => Ok(ended(tools::manage(options, called), called, "qdmanage")),
         Some(Command::Top(options)) => Ok(ended(tools::top(options), called, "top")),
+        Some(Command::User(options)) => Ok(ended(tools::user(options), called, "user")),
         Some(Command::Completions(options)) => {
             let definition = Cli::definition(options.program);
             Ok(ended(tools::completions(definition, options.shell), called, "completions"))

@@ -109,6 +109,12 @@ find_python() {
     done
 }
 
+# Cyrus SASL as Proton's extension is built with it, and its mechanisms.
+has_cyrus() {
+    have pkg-config && pkg-config --exists libsasl2 &&
+        { compgen -G '/usr/lib*/*/sasl2/libscram.so*' || compgen -G '/usr/lib*/sasl2/libscram.so*'; } >/dev/null
+}
+
 has_node() {
     have node && node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 18 ? 0 : 1)'
 }
@@ -123,6 +129,9 @@ setup_tests() {
     fi
     if [[ -z $(find_python) ]]; then
         want "runs the client on Proton, whose extension is built here" python3 python3-venv python3-dev
+    fi
+    if ! has_cyrus; then
+        want "gives the client on Proton every SASL mechanism" libsasl2-dev libsasl2-modules pkg-config
     fi
     if ! has_node; then
         want "runs the client on rhea" nodejs
@@ -176,7 +185,8 @@ setup_package() {
 setup_proton() {
     local wanted=router/tests/interop/peers/proton/requirements.txt done=.venv/requirements.txt
     local python
-    if [[ -e $done ]] && cmp -s "$wanted" "$done" && .venv/bin/python -c 'import proton' 2>/dev/null; then
+    local has_it='import sys, proton; sys.exit(not proton.SASL.extended())'
+    if [[ -e $done ]] && cmp -s "$wanted" "$done" && .venv/bin/python -c "$has_it" 2>/dev/null; then
         return
     fi
     python=$(find_python)
@@ -187,7 +197,8 @@ setup_proton() {
     # The build's own tools first, at the versions that the file says: with build isolation pip would take the newest ones.
     grep -E '^(setuptools|cffi|pycparser)==' "$wanted" |
         .venv/bin/pip install --quiet --disable-pip-version-check -r /dev/stdin
-    .venv/bin/pip install --quiet --disable-pip-version-check --no-build-isolation -r "$wanted"
+    # One that was built without Cyrus SASL may be in pip's cache.
+    .venv/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-cache-dir -r "$wanted"
     cp "$wanted" "$done"
 }
 

@@ -3,6 +3,9 @@
 //! | what | most | memory |
 //! |---|---|---|
 //! | bytes before the peer's open | one frame of 512 bytes | 512 B a connection |
+//! | bytes sent ahead of a SASL outcome | [`SASL_EARLY_BYTES_MAX`], then the connection is closed | 4 KiB a connection that isn't open |
+//! | addresses whose failed authentications are remembered | [`AUTHENTICATION_SOURCES_MAX`] | 64 B each |
+//! | passwords that wait to be checked | [`PASSWORD_CHECKS_MAX`], then who comes is sent away | 1 KiB each |
 //! | bytes of an incomplete frame | our max-frame-size | 16 KiB a connection by default, only while a frame is incomplete |
 //! | output waiting on a connection | [`OUTPUT_BACKLOG_MAX`], then its links wait and it isn't read | 1 MiB a stalled connection |
 //! | output for a peer that takes nothing | [`OUTPUT_MAX`], then the connection is closed | 8 MiB for a moment |
@@ -29,6 +32,34 @@ use core::time::Duration;
 
 /// The largest frame that is taken before the peer's open has said otherwise (AMQP 1.0 §2.4.1, §5.3.1).
 pub const FRAME_BEFORE_OPEN_MAX: u32 = 512;
+
+/// What a peer may send ahead while it is found out who it is: its next protocol header and its open.
+pub const SASL_EARLY_BYTES_MAX: usize = 4 * 1024;
+
+/// How long a peer waits to hear that it isn't who it says, the first time; each time from the same address it is twice as
+/// long.
+pub const AUTHENTICATION_DELAY_MIN: Duration = Duration::from_millis(200);
+
+/// The longest such wait. It is less than the time that a peer has to its open, or it wouldn't hear.
+pub const AUTHENTICATION_DELAY_MAX: Duration = Duration::from_secs(5);
+
+/// How long after its last failure an address is forgotten.
+pub const AUTHENTICATION_FORGET: Duration = Duration::from_secs(60);
+
+/// Addresses whose failures are remembered; then those are forgotten that failed longest ago.
+pub const AUTHENTICATION_SOURCES_MAX: usize = 4096;
+
+/// Passwords that wait to be checked, of all shards; then whoever comes is sent away.
+pub const PASSWORD_CHECKS_MAX: usize = 256;
+
+/// Descriptors that strangers don't get, so that there are some for operators on the machine itself, for files and for health
+/// checks; where there are few in all, as many as [`DESCRIPTORS_KEPT_PART`] says.
+pub const DESCRIPTORS_KEPT_MAX: u64 = 64;
+
+/// The part of all descriptors that strangers don't get, as its inverse.
+pub const DESCRIPTORS_KEPT_PART: u64 = 8;
+
+const _: () = assert!(AUTHENTICATION_DELAY_MAX.as_millis() < HANDSHAKE_TIMEOUT_DEFAULT.as_millis());
 
 /// A buffer for a connection that has little to send.
 pub const SMALL_CHUNK_BYTES: usize = 4 * 1024;

@@ -9,7 +9,7 @@ use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Su
 use crate::client::{ReceiveOptions, SendOptions};
 use crate::log;
 use crate::tools::{
-    Called, CompletionsOptions, ManOptions, ManageOptions, ProgramName, StatOptions, TopOptions,
+    Called, CompletionsOptions, ManOptions, ManageOptions, ProgramName, StatOptions, TopOptions, UserOptions,
 };
 
 /// The names of other programs by which this one is called as they are.
@@ -195,6 +195,8 @@ pub enum Command {
     Manage(Box<ManageOptions>),
     /// Watch a running router: rates, addresses, links, connections
     Top(Box<TopOptions>),
+    /// Add, list and remove the users who may log in
+    User(UserOptions),
     /// Print completions for a shell
     Completions(CompletionsOptions),
     /// Write the manual pages

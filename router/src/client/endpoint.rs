@@ -180,7 +180,8 @@ impl Endpoint {
                 let _answered = wire.connection.refuse_link(link, &attach, &fault, &mut wire.out);
                 Ok(None)
             }
-            Event::Flow { .. }
+            Event::Sasl(_)
+            | Event::Flow { .. }
             | Event::SenderFlow { .. }
             | Event::WindowOpened(_)
             | Event::Transfer(_)

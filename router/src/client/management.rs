@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::failure::Failure;
 use super::json::{AsAmqp, from_amqp};
+use super::sasl::SaslOptions;
 use super::url::Bus;
 use super::wire::{User, Wire};
 use crate::base::id::Channel;
@@ -134,8 +135,8 @@ impl Management {
     ///
     /// # Errors
     /// [`Fault`]: nobody listens there, or who does speaks no AMQP or wants no such client.
-    pub fn connect(bus: &Bus, timeout: Option<Duration>) -> Result<Self, Fault> {
-        let wire = Wire::connect(&bus.target(NODE), timeout)?;
+    pub fn connect(bus: &Bus, timeout: Option<Duration>, sasl: &SaslOptions) -> Result<Self, Fault> {
+        let wire = Wire::connect(&bus.target(NODE), timeout, sasl)?;
         let mut management = Self { wire, state: State::new(timeout) };
         management.run_until("the router's answer", |state| state.reply_to.is_some())?;
         Ok(management)
@@ -583,7 +584,8 @@ impl User for State {
             Event::Flow { link, .. } => {
                 wire.connection.answer_flow(link, 0, &mut wire.out);
             }
-            Event::Closed(_) | Event::SenderFlow { .. } | Event::WindowOpened(_) => {}
+            // The wire does what is to be done in the SASL layer.
+            Event::Sasl(_) | Event::Closed(_) | Event::SenderFlow { .. } | Event::WindowOpened(_) => {}
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ pub mod management;
 mod message;
 mod options;
 mod receive;
+mod sasl;
 mod send;
 mod show;
 mod summary;
@@ -28,8 +29,9 @@ mod tests;
 pub use failure::Status;
 pub use options::{OutcomeChoice, Print, Property, ReceiveOptions, SendOptions, Timeout};
 pub use receive::receive;
+pub use sasl::SaslOptions;
 pub use send::send;
-pub use url::{Bus, Target};
+pub use url::{Bus, Login, Target};
 
 use failure::Failure;
 use summary::Summary;

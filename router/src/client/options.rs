@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::sasl::SaslOptions;
 use super::url::Target;
 
 /// The most that `--size` makes: a message of this size is built in memory.
@@ -16,7 +17,7 @@ const SIZE_MAX: u64 = 1 << 30;
 #[command(after_help = SEND_HELP)]
 pub struct SendOptions {
     /// Where to.
-    #[arg(value_name = "URL/ADDRESS", help = "Where to: amqp://HOST[:PORT]/ADDRESS")]
+    #[arg(value_name = "URL/ADDRESS", help = "Where to: amqp://[USER@]HOST[:PORT]/ADDRESS")]
     pub target: Target,
 
     /// How many messages
@@ -82,6 +83,10 @@ pub struct SendOptions {
     /// Don't print the summary
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// As whom to connect.
+    #[command(flatten)]
+    pub sasl: SaslOptions,
 }
 
 const SEND_HELP: &str = "\
@@ -103,7 +108,7 @@ Exit status:
 #[command(after_help = RECEIVE_HELP)]
 pub struct ReceiveOptions {
     /// Where from.
-    #[arg(value_name = "URL/ADDRESS", help = "Where from: amqp://HOST[:PORT]/ADDRESS")]
+    #[arg(value_name = "URL/ADDRESS", help = "Where from: amqp://[USER@]HOST[:PORT]/ADDRESS")]
     pub target: Target,
 
     /// Stop after so many messages; without it, go on until Ctrl-C
@@ -133,6 +138,10 @@ pub struct ReceiveOptions {
     /// Don't print the summary
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// As whom to connect.
+    #[command(flatten)]
+    pub sasl: SaslOptions,
 }
 
 const RECEIVE_HELP: &str = "\

@@ -20,8 +20,8 @@ const PRINTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[must_use]
 pub fn receive(options: &ReceiveOptions) -> Status {
     let mut receiver = Receiver::new(options);
-    let result =
-        Wire::connect(&options.target, options.timeout.0).and_then(|mut wire| wire.run(&mut receiver));
+    let result = Wire::connect(&options.target, options.timeout.0, &options.sasl)
+        .and_then(|mut wire| wire.run(&mut receiver));
     let result = result.and_then(|()| receiver.endpoint.timed_out());
     let is_enough = options.count.is_none_or(|count| receiver.received >= count);
     let result = match result {
@@ -172,6 +172,7 @@ impl User for Receiver<'_> {
                 Event::Flow { .. }
                 | Event::SenderFlow { .. }
                 | Event::WindowOpened(_)
+                | Event::Sasl(_)
                 | Event::Opened(_)
                 | Event::Begun(_)
                 | Event::AttachRequested { .. }

@@ -17,7 +17,8 @@ use ringmain_codec::{DeliveryState, Role, SenderSettleMode};
 #[must_use]
 pub fn send(options: &SendOptions) -> Status {
     let mut sender = Sender::new(options);
-    let result = Wire::connect(&options.target, options.timeout.0).and_then(|mut wire| wire.run(&mut sender));
+    let result = Wire::connect(&options.target, options.timeout.0, &options.sasl)
+        .and_then(|mut wire| wire.run(&mut sender));
     let result = result.and_then(|()| sender.endpoint.timed_out());
     let finished = if !sender.is_done() {
         Status::Unfinished
@@ -182,6 +183,7 @@ impl User for Sender<'_> {
             Some(
                 Event::SenderFlow { .. }
                 | Event::Transfer(_)
+                | Event::Sasl(_)
                 | Event::Opened(_)
                 | Event::Begun(_)
                 | Event::AttachRequested { .. }

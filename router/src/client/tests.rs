@@ -138,7 +138,8 @@ impl Peer {
                 self.link = None;
                 self.connection.clear_link(link);
             }
-            Event::Begun(_)
+            Event::Sasl(_)
+            | Event::Begun(_)
             | Event::Attached { .. }
             | Event::SenderFlow { .. }
             | Event::WindowOpened(_)
@@ -239,6 +240,7 @@ fn command(line: &str) -> Status {
             | Command::Stat(_)
             | Command::Manage(_)
             | Command::Top(_)
+            | Command::User(_)
             | Command::Completions(_)
             | Command::Man(_),
         ) => panic!("no client"),

@@ -6,6 +6,22 @@ use core::str::FromStr;
 /// The port of AMQP without TLS.
 const PORT_DEFAULT: u16 = 5672;
 
+/// What stands before the `@` of a URL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// The password; `None`: it isn't in the URL.
+    pub password: Option<String>,
+}
+
+impl fmt::Debug for Login {
+    /// Doesn't show the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
 /// Where a client connects, and the address that it uses there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -15,6 +31,8 @@ pub struct Target {
     pub port: u16,
     /// The AMQP address, percent-decoded. Not empty.
     pub address: String,
+    /// As whom; `None`: the URL doesn't say.
+    pub login: Option<Login>,
 }
 
 impl fmt::Display for Target {
@@ -31,7 +49,7 @@ impl fmt::Display for Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Reads `amqp://host[:port]/address`.
+    /// Reads `amqp://[user[:password]@]host[:port]/address`.
     ///
     /// # Errors
     /// What is wrong or not available yet, and how it should look.
@@ -50,13 +68,10 @@ impl FromStr for Target {
             return Err(format!("unknown scheme '{scheme}://': write amqp://HOST[:PORT]/ADDRESS"));
         }
         let (authority, address) = rest.split_once('/').unwrap_or((rest, ""));
-        if authority.contains('@') {
-            return Err(
-                "user and password aren't available yet in this version, which connects as ANONYMOUS: \
-                        leave out what stands before the '@'"
-                    .to_owned(),
-            );
-        }
+        let (login, authority) = match authority.rsplit_once('@') {
+            Some((login, authority)) => (Some(split_login(login)?), authority),
+            None => (None, authority),
+        };
         let (host, port) = split_port(authority)?;
         if host.is_empty() {
             return Err("the host is missing: write amqp://HOST[:PORT]/ADDRESS".to_owned());
@@ -65,7 +80,7 @@ impl FromStr for Target {
         if address.is_empty() {
             return Err(format!("the address is missing: write amqp://{authority}/ADDRESS"));
         }
-        Ok(Self { host: host.to_owned(), port, address })
+        Ok(Self { host: host.to_owned(), port, address, login })
     }
 }
 
@@ -76,12 +91,19 @@ pub struct Bus {
     pub host: String,
     /// From 1.
     pub port: u16,
+    /// As whom; `None`: the URL doesn't say.
+    pub login: Option<Login>,
 }
 
 impl Bus {
     /// The target of this router with this address.
     pub(super) fn target(&self, address: &str) -> Target {
-        Target { host: self.host.clone(), port: self.port, address: address.to_owned() }
+        Target {
+            host: self.host.clone(),
+            port: self.port,
+            address: address.to_owned(),
+            login: self.login.clone(),
+        }
     }
 }
 
@@ -112,8 +134,22 @@ impl FromStr for Bus {
         let separator = if after_scheme.contains('/') { "" } else { "/" };
         let path = if path.is_empty() { "$management" } else { "" };
         let target: Target = format!("{url}{separator}{path}").parse()?;
-        Ok(Self { host: target.host, port: target.port })
+        Ok(Self { host: target.host, port: target.port, login: target.login })
     }
+}
+
+/// Reads `user` or `user:password`, percent-encoded.
+fn split_login(text: &str) -> Result<Login, String> {
+    let (user, password) = match text.split_once(':') {
+        Some((user, password)) => (user, Some(password)),
+        None => (text, None),
+    };
+    let decode = |text| percent_decode(text).map_err(|reason| format!("before the '@': {reason}"));
+    let user = decode(user)?;
+    if user.is_empty() {
+        return Err("the user is missing before the '@'".to_owned());
+    }
+    Ok(Login { user, password: password.map(decode).transpose()? })
 }
 
 /// Splits `host`, `host:port`, `[ipv6]` or `[ipv6]:port`.
@@ -165,7 +201,7 @@ fn percent_decode(text: &str) -> Result<String, String> {
         }
         rest = &after[2..];
     }
-    String::from_utf8(out).map_err(|_| "the address isn't text in UTF-8".to_owned())
+    String::from_utf8(out).map_err(|_| "what the '%' stand for isn't text in UTF-8".to_owned())
 }
 
 #[cfg(test)]
@@ -185,6 +221,14 @@ mod tests {
     fn the_parts_of_a_url() {
         assert_eq!(target("amqp://127.0.0.1/hello"), ("127.0.0.1".into(), 5672, "hello".into()));
         assert_eq!(target("AMQP://host.example:10000/a/b.c"), ("host.example".into(), 10000, "a/b.c".into()));
+        let login =
+            |text: &str| text.parse::<Target>().unwrap().login.map(|login| (login.user, login.password));
+        assert_eq!(login("amqp://h/a@b"), None);
+        assert_eq!(login("amqp://fred@h/a"), Some(("fred".into(), None)));
+        let whole = Some(("fred@d".into(), Some("p:w/@".into())));
+        assert_eq!(login("amqp://fred%40d:p:w%2f%40@h:1/a"), whole);
+        assert_eq!(login("amqp://fred@d:p:w%2f%40@h:1/a"), whole);
+        assert!(!format!("{:?}", "amqp://fred:secret@h/a".parse::<Target>()).contains("secret"));
         assert_eq!(target("amqp://[::1]/q"), ("::1".into(), 5672, "q".into()));
         assert_eq!(target("amqp://[::1]:1/q"), ("::1".into(), 1, "q".into()));
         assert_eq!(target("amqp://h/a%20b%2Fc%C3%A4"), ("h".into(), 5672, "a b/cä".into()));
@@ -212,8 +256,8 @@ mod tests {
         assert!(fault("hello").contains("amqp://127.0.0.1/hello"));
         assert!(fault("amqps://h/a").contains("TLS isn't available yet"));
         assert!(fault("http://h/a").contains("unknown scheme 'http://'"));
-        assert!(fault("amqp://me:secret@h/a").contains("ANONYMOUS"));
-        assert!(!fault("amqp://me:secret@h/a").contains("secret"));
+        assert!(fault("amqp://:secret@h/a").contains("the user is missing"));
+        assert!(!fault("amqp://me:secret%@h/a").contains("secret"));
         assert!(fault("amqp://h").contains("the address is missing"));
         assert!(fault("amqp://h:5672/").contains("amqp://h:5672/ADDRESS"));
         assert!(fault("amqp:///a").contains("the host is missing"));

@@ -10,9 +10,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::failure::Failure;
 use super::interrupt::interrupts;
+use super::sasl::SaslOptions;
 use super::url::Target;
 use crate::base::buffer::{BufferPool, Output};
 use crate::base::time::Instant;
+use crate::engine::sasl::Duty;
 use crate::engine::settings::SaslPolicy;
 use crate::engine::{Connection, Event, Settings, Side};
 
@@ -67,7 +69,12 @@ pub(super) trait User {
 
 impl Wire {
     /// Connects and begins the conversation.
-    pub(super) fn connect(target: &Target, timeout: Option<Duration>) -> Result<Self, Failure> {
+    pub(super) fn connect(
+        target: &Target,
+        timeout: Option<Duration>,
+        sasl: &SaslOptions,
+    ) -> Result<Self, Failure> {
+        let credentials = sasl.credentials(target.login.as_ref()).map_err(Failure::Failed)?;
         let failed = |error: io::Error| Failure::Failed(format!("can't connect to {target}: {error}"));
         let interrupts = interrupts().map_err(failed)?;
         let socket = connect_any(target, timeout.unwrap_or(CONNECT_TIMEOUT)).map_err(|error| {
@@ -83,6 +90,7 @@ impl Wire {
             hostname: Some(target.host.clone()),
             max_frame_size: FRAME_BYTES_MAX,
             sasl: SaslPolicy::Required,
+            credentials: Some(credentials),
             ..Settings::default()
         });
         let mut out = Output::new(BufferPool::default());
@@ -195,6 +203,13 @@ impl Wire {
             let progress = self.connection.recv(&input[done..], now, &mut self.out);
             done += progress.consumed;
             match progress.event {
+                Some(Event::Sasl(Duty::Work(mut exchange))) => {
+                    let answer = exchange.work();
+                    let now = self.now();
+                    if let Some(event) = self.connection.recv_worked(exchange, answer, now, &mut self.out) {
+                        user.on_event(event, self)?;
+                    }
+                }
                 Some(event) => user.on_event(event, self)?,
                 None => break,
             }

@@ -14,12 +14,14 @@ use crate::engine::settings::SaslPolicy;
 use crate::io::uring::UringSocket;
 use crate::log;
 use crate::log::{Level, Module};
+use crate::sasl::{Identification, Mechanism, Password};
 use crate::shard::mailbox::{DIALLED_EVENTS_MAX, DialledEvent, FailoverServer, Message};
 use crate::shard::slots::{ConnectionRole, ListenerSettings};
 use std::cell::RefCell;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -208,18 +210,7 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
             "TLS comes with a later version: a connector with 'sslProfile' connects to nobody".to_owned()
         );
     }
-    if config.sasl_username.is_some() {
-        return Err("'saslUsername' needs a SASL mechanism that comes with a later version: leave it out to connect as \
-                    anonymous"
-            .to_owned());
-    }
-    let mechanisms = &config.sasl_mechanisms;
-    if !mechanisms.is_empty() && !mechanisms.iter().any(|mechanism| mechanism == "ANONYMOUS") {
-        return Err(format!(
-            "'saslMechanisms' is '{}': this version of the router knows ANONYMOUS only",
-            mechanisms.join(" ")
-        ));
-    }
+    let identification = identification(config)?;
     let engine = Settings {
         container_id: router_id.to_owned(),
         hostname: None,
@@ -232,14 +223,42 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
         sasl: SaslPolicy::Required,
         offered_capabilities: CAPABILITIES,
         desired_capabilities: CAPABILITIES,
+        credentials: Some(Arc::new(identification)),
+        ..Settings::default()
     };
     Ok(ListenerSettings {
         link_capacity: config.link_capacity,
         trace: config.is_traced,
         name: config.name.clone().unwrap_or_default(),
+        policy_vhost: config.policy_vhost.clone(),
         role,
         ..connection_settings(engine, config.strip_annotations, &config.open_properties)
     })
+}
+
+/// As whom a connector introduces itself.
+///
+/// # Errors
+/// What it asks for can't be done: a sentence for the user.
+fn identification(config: &ConnectorConfig) -> Result<Identification, String> {
+    let names = &config.sasl_mechanisms;
+    let mechanisms: Vec<_> = names.iter().filter_map(|name| Mechanism::from_name(name)).collect();
+    if mechanisms.is_empty() && !names.is_empty() {
+        let known = Mechanism::ALL.map(Mechanism::name).join(" ");
+        return Err(format!("'saslMechanisms' is '{}': the router has {known}", names.join(" ")));
+    }
+    let user = match (&config.sasl_username, &config.sasl_password) {
+        (None, None) => None,
+        (None, Some(_)) => return Err("'saslPassword' is set without 'saslUsername'".to_owned()),
+        (Some(_), None) => return Err("'saslUsername' is set without 'saslPassword'".to_owned()),
+        (Some(user), Some(password)) => {
+            let password = password.reveal().map_err(|reason| format!("'saslPassword': {reason}"))?;
+            Some((user.clone(), Password::new(password)))
+        }
+    };
+    let mechanisms = (!names.is_empty()).then_some(mechanisms);
+    Identification::new(mechanisms, user)
+        .map_err(|reason| format!("'saslUsername', 'saslPassword': {reason}"))
 }
 
 /// The task of a connector.
@@ -344,8 +363,8 @@ impl Dialler {
         let mut opened: Option<(Instant, Box<str>)> = None;
         loop {
             let reason = match events.recv().await {
-                Some(DialledEvent::Opened { connection, id, container, failover }) => {
-                    self.opened(place, server, (shard, connection, id), &container, failover);
+                Some(DialledEvent::Opened { connection, id, mechanism, container, failover }) => {
+                    self.opened(place, server, (shard, connection, id), mechanism, &container, failover);
                     opened = Some((Instant::now(), container));
                     continue;
                 }
@@ -364,15 +383,17 @@ impl Dialler {
         place: usize,
         server: &Server,
         connection: (ShardId, ConnectionKey, u64),
+        mechanism: Option<&str>,
         container: &str,
         failover: Option<Vec<FailoverServer>>,
     ) {
         let mut state = self.state.borrow_mut();
         state.status = ConnectorState::Success;
         state.message = format!(
-            "[C{}] Connection Opened: dir=out host={} encrypted=no auth=ANONYMOUS container_id={container}",
+            "[C{}] Connection Opened: dir=out host={} encrypted=no auth={} container_id={container}",
             connection.2,
-            server.host_port()
+            server.host_port(),
+            mechanism.unwrap_or("no")
         );
         state.connection = Some(connection);
         if let Some(others) = failover {

@@ -8,6 +8,7 @@ use super::connectors::{Connector, ConnectorStatus};
 use super::handle::ShardsHandle;
 use super::http::Http;
 use super::router::{bind, listener_settings};
+use super::users::RouterUsers;
 use crate::base::id::{ListenerId, ShardId};
 use crate::log;
 use crate::log::{Level, Module};
@@ -34,6 +35,7 @@ struct Inner {
     router_id: String,
     shards: ShardsHandle,
     http: Http,
+    users: RouterUsers,
     next: Cell<u64>,
     next_listener: Cell<u32>,
     listeners: RefCell<Vec<(EndpointId, Listener)>>,
@@ -48,11 +50,12 @@ struct Listener {
 }
 
 impl Endpoints {
-    pub(super) fn new(router_id: &str, shards: ShardsHandle, http: Http) -> Self {
+    pub(super) fn new(router_id: &str, shards: ShardsHandle, http: Http, users: RouterUsers) -> Self {
         Self(Rc::new(Inner {
             router_id: router_id.to_owned(),
             shards,
             http,
+            users,
             next: Cell::new(0),
             next_listener: Cell::new(0),
             listeners: RefCell::default(),
@@ -84,7 +87,8 @@ impl Endpoints {
     /// # Errors
     /// Why it can't: a sentence for the user. Nothing has changed then.
     pub fn create_listener(&self, config: ListenerConfig) -> Result<EndpointId, String> {
-        let settings = listener_settings(&config, &self.0.router_id, self.0.shards.count())?;
+        let settings =
+            listener_settings(&config, &self.0.router_id, self.0.shards.count(), &self.0.users.store())?;
         let sockets = bind(&config)?;
         let number = self.0.next_listener.get();
         let next = number.checked_add(1).ok_or("too many listeners have been made")?;
@@ -209,6 +213,11 @@ impl Endpoints {
             (*id, config.clone(), auto_link.status())
         };
         self.0.auto_links.borrow().iter().map(of).collect()
+    }
+
+    /// Reads the file of users again.
+    pub(super) fn reread_users(&self) {
+        self.0.users.reread();
     }
 
     /// Dials no more, since the router stops.

@@ -8,10 +8,13 @@ use super::endpoints::{Endpoints, for_http};
 use super::http::Http;
 use super::management::{self, Management};
 use super::open_properties;
+use super::policy::policy;
 use super::service_manager;
 use super::shards::{self, Idling, Shards};
 use super::stuck;
+use super::users::RouterUsers;
 use super::watchdog;
+use super::workers::WorkerThreads;
 use crate::base::id::{ListenerId, ShardId};
 use crate::base::limits::HANDSHAKE_TIMEOUT_DEFAULT;
 use crate::engine::Settings;
@@ -19,13 +22,16 @@ use crate::engine::settings::SaslPolicy;
 use crate::io::uring::probe;
 use crate::log;
 use crate::log::{Level, Module};
+use crate::routing::policy::counts::Counts;
 use crate::routing::{AddressSettings, Snapshot, Treatment};
+use crate::sasl::{ListenerAuthenticator, UserStore};
 use crate::shard::slots::{ConnectionRole, ListenerSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -52,12 +58,15 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
     let cpus = cpus(config)?;
-    let snapshot = snapshot(config, &id);
+    let counts = Arc::new(Counts::default());
+    let mut snapshot = snapshot(config, &id);
+    snapshot.policy = Arc::new(policy(config, &counts));
     let idling = Idling { idle: config.router.idle, napi: config.router.napi };
+    let users = RouterUsers::read(config)?;
     let settings: Vec<ListenerSettings> = config
         .served_listeners()
         .map(|listener| {
-            listener_settings(listener, &id, cpus.len())
+            listener_settings(listener, &id, cpus.len(), &users.store())
                 .map_err(|message| format!("{}:{}: listener: {message}", config.file, listener.line))
         })
         .collect::<Result<_, _>>()?;
@@ -83,12 +92,13 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
         let no_signals = |error| format!("can't handle signals: {error}");
         let mut signals = Signals::new().map_err(no_signals)?;
         let hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
-        let (mut shards, registry) = shards::start(snapshot, &settings, &cpus, idling)?;
+        let (mut shards, registry) =
+            shards::start(snapshot, &settings, &cpus, idling, Arc::new(WorkerThreads::default()))?;
         let registry = tokio_uring::spawn(registry.run());
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
         let looking = tokio_uring::spawn(stuck::run(shards.handle(), stuck::Pace::new(test_hooks)));
         let (http, questions) = Http::new(shards.handle(), &id);
-        let endpoints = Endpoints::new(&id, shards.handle(), http.clone());
+        let endpoints = Endpoints::new(&id, shards.handle(), http.clone(), users);
         let questions = tokio_uring::spawn(questions.answer(endpoints.clone()));
         start_endpoints(&endpoints, config, &addresses);
         let setup = management::Setup {
@@ -97,6 +107,7 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
             mailboxes: shards.mailboxes(),
             reconfigure: shards.reconfigure(),
             endpoints: endpoints.clone(),
+            counts,
         };
         let management = Management::start(setup, hang_up);
         let management = tokio_uring::spawn(management.await?.run());
@@ -248,6 +259,7 @@ pub(super) fn listener_settings(
     listener: &ListenerConfig,
     id: &str,
     shards: usize,
+    users: &Arc<UserStore>,
 ) -> Result<ListenerSettings, String> {
     let shard = listener.shard.map(|shard| {
         if usize::from(shard) < shards {
@@ -256,6 +268,11 @@ pub(super) fn listener_settings(
         Err(format!("'shard' is {shard}, but there are only shards 0 to {}", shards - 1))
     });
     let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+    let authenticator = ListenerAuthenticator {
+        mechanisms: (!listener.sasl_mechanisms.is_empty()).then(|| listener.known_mechanisms()),
+        is_authentication_required: listener.is_authentication_required,
+        users: users.clone(),
+    };
     let engine = Settings {
         container_id: id.to_owned(),
         hostname: None,
@@ -270,6 +287,10 @@ pub(super) fn listener_settings(
         sasl: if listener.is_authentication_required { SaslPolicy::Required } else { SaslPolicy::Optional },
         offered_capabilities: CAPABILITIES,
         desired_capabilities: CAPABILITIES,
+        authenticator: Some(Arc::new(authenticator)),
+        sasl_frame_max: listener.sasl_max_frame_size,
+        is_encryption_required: listener.is_encryption_required,
+        ..Settings::default()
     };
     let role = match listener.role {
         Role::Normal => ConnectionRole::Normal,
@@ -292,6 +313,8 @@ pub(super) fn listener_settings(
         link_capacity: listener.link_capacity,
         max_message_size: listener.max_message_size,
         trace: listener.is_traced,
+        half_open: listener.half_open,
+        policy_vhost: listener.policy_vhost.clone(),
         ..connection_settings(engine, listener.strip_annotations, &properties)
     })
 }

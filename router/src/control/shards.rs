@@ -9,6 +9,8 @@ use crate::io::uring::{UringDoorbell, UringDriver, UringSizes};
 use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::Snapshot;
+use crate::shard::authentication::Workers;
+use crate::shard::guard::Guard;
 use crate::shard::idle::Idle;
 use crate::shard::mailbox::{Mailbox, Message};
 use crate::shard::seat::{Presence, Seat, seats};
@@ -85,7 +87,9 @@ pub(super) fn start(
     settings: &[ListenerSettings],
     cpus: &[Option<usize>],
     idling: Idling,
+    workers: Arc<dyn Workers>,
 ) -> Result<(Shards, Registry), String> {
+    let guard = Arc::new(Guard::default());
     let (publisher, seats) = seats(cpus.len(), snapshot.clone());
     let (report, reported) = reports::channel(REPORTS_MAX);
     let (ready, is_ready) = mpsc::channel();
@@ -104,6 +108,8 @@ pub(super) fn start(
             seat,
             settings: settings.to_vec(),
             idling,
+            workers: workers.clone(),
+            guard: guard.clone(),
             ready: ready.clone(),
             introduced,
             linked: Linked { number: seat_number, tell: Some(link.clone()) },
@@ -150,6 +156,8 @@ struct Start {
     seat: Seat,
     settings: Vec<ListenerSettings>,
     idling: Idling,
+    workers: Arc<dyn Workers>,
+    guard: Arc<Guard>,
     ready: mpsc::Sender<Ready>,
     introduced: mpsc::Receiver<Introduction>,
     linked: Linked,
@@ -209,7 +217,7 @@ impl Start {
         let others =
             Others { doorbells: others.doorbells, mailboxes: others.mailboxes, reports: others.reports };
         let shard = Shard::new(driver, self.seat, others, self.settings, messages);
-        let mut shard = shard.with_idle(self.idling.idle);
+        let mut shard = shard.with_idle(self.idling.idle).with_workers(self.workers).with_guard(self.guard);
         let failed = |error: io::Error| format!("the io_uring of shard {number} failed: {error}");
         while !shard.is_linked() {
             if let Err(error) = shard.turn().map_err(failed) {

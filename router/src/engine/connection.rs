@@ -1,7 +1,8 @@
 //! Connections (AMQP 1.0 §2.4): protocol headers, the SASL layer, open and close, idle time-outs.
 
 use super::event::{Cause, Event, LinkRef, OfDelivery, Progress};
-use super::sasl::{self, SaslState, SaslStep};
+use super::handshake::Handshake;
+use super::sasl::{Identity, SaslState};
 use super::session::Session;
 use super::settings::{SaslPolicy, Settings, Side};
 use super::violation::{Fault, Violation};
@@ -28,7 +29,7 @@ const LONG_IDLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What the next bytes must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+pub(super) enum Stage {
     /// The peer's first protocol header.
     Header,
     /// A frame of the SASL layer.
@@ -71,8 +72,8 @@ pub struct Holdings {
 #[derive(Debug)]
 pub struct Connection<D> {
     pub(super) settings: Rc<Settings>,
-    side: Side,
-    stage: Stage,
+    pub(super) side: Side,
+    pub(super) stage: Stage,
     open_sent: bool,
     open_received: bool,
     pub(super) close_sent: bool,
@@ -100,8 +101,10 @@ pub struct Connection<D> {
     silent: bool,
     /// Whether the user was told that the connection is closed.
     closed_told: bool,
-    /// Whether the SASL layer was gone through.
-    authenticated: bool,
+    /// What was needed until the peer was known.
+    pub(super) handshake: Box<Handshake>,
+    /// Who it is.
+    pub(super) identity: Option<Identity>,
     /// Whether the peer has had its time: the socket goes now, whatever is still to be sent.
     given_up: bool,
 }
@@ -132,7 +135,8 @@ impl<D: Copy + Default> Connection<D> {
             open_properties: Box::default(),
             silent: false,
             closed_told: false,
-            authenticated: false,
+            handshake: Box::default(),
+            identity: None,
             given_up: false,
         };
         match (side, connection.settings.sasl) {
@@ -161,7 +165,7 @@ impl<D: Copy + Default> Connection<D> {
     /// Whether the peers went through the SASL layer.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
-        self.authenticated
+        self.identity.is_some()
     }
 
     /// Whether nothing more will be said: once the output has gone, the socket can be closed.
@@ -277,6 +281,14 @@ impl<D: Copy + Default> Connection<D> {
             Err(malformed) => return Ok(Some((Some(self.refuse_header(malformed.into(), now, out)), &[]))),
         };
         let rest = &input[ProtocolHeader::LEN..];
+        if self.side == Side::Acceptor
+            && self.settings.is_encryption_required
+            && !self.handshake.transport().is_encrypted
+        {
+            let fault =
+                Fault::new(Condition::UNAUTHORIZED_ACCESS, "Client connection unencrypted - forbidden");
+            return Ok(Some((Some(self.refuse_header(fault, now, out)), &[])));
+        }
         let sasl_required = self.settings.sasl == SaslPolicy::Required;
         let supported = (header.major, header.minor, header.revision) == (1, 0, 0);
         match (header.id, self.side) {
@@ -286,11 +298,15 @@ impl<D: Copy + Default> Connection<D> {
             }
             (ProtocolId::Sasl, Side::Acceptor) if supported => {
                 write::bytes(out, &ProtocolHeader::SASL.to_bytes());
-                self.stage = Stage::Sasl(sasl::start(self.side, out));
+                if let Err(fault) = self.start_sasl(out) {
+                    return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
+                }
             }
             (ProtocolId::Amqp, Side::Initiator) if supported && !sasl_required => self.stage = Stage::Frames,
             (ProtocolId::Sasl, Side::Initiator) if supported && sasl_required => {
-                self.stage = Stage::Sasl(sasl::start(self.side, out));
+                if let Err(fault) = self.start_sasl(out) {
+                    return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
+                }
             }
             (ProtocolId::Amqp | ProtocolId::Tls | ProtocolId::Sasl, Side::Acceptor | Side::Initiator) => {
                 let fault = Fault::describe(
@@ -315,7 +331,10 @@ impl<D: Copy + Default> Connection<D> {
     /// (§2.2).
     fn refuse_header(&mut self, fault: Fault, now: Instant, out: &mut Output) -> Event<'static> {
         if self.side == Side::Acceptor {
+            let is_too_open =
+                self.settings.is_encryption_required && !self.handshake.transport().is_encrypted;
             let served = match self.settings.sasl {
+                SaslPolicy::Required | SaslPolicy::Optional if is_too_open => ProtocolHeader::TLS,
                 SaslPolicy::Required => ProtocolHeader::SASL,
                 SaslPolicy::Optional => ProtocolHeader::AMQP,
             };
@@ -345,49 +364,8 @@ impl<D: Copy + Default> Connection<D> {
         Ok(Some((None, &input[ProtocolHeader::LEN..])))
     }
 
-    fn recv_sasl<'b>(
-        &mut self,
-        state: SaslState,
-        input: &'b [u8],
-        now: Instant,
-        out: &mut Output,
-    ) -> Step<'b> {
-        // The layer has no close: what is wrong in it ends the connection without a word.
-        let (frame, rest) = match split_frame(input, FRAME_BEFORE_OPEN_MAX) {
-            Ok(None) => return Ok(None),
-            Ok(Some(split)) => split,
-            Err(malformed) => return Ok(Some((Some(self.fail_silently(malformed.into(), now)), &[]))),
-        };
-        if frame.kind != FrameKind::Sasl {
-            let fault = Fault::new(Condition::FRAMING_ERROR, "an AMQP frame came inside the SASL layer");
-            return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
-        }
-        let step = sasl::recv(state, frame.body, self.settings.hostname.as_deref(), out);
-        match step {
-            Ok(SaslStep::Continue(state)) => self.stage = Stage::Sasl(state),
-            Ok(SaslStep::Done) => {
-                self.authenticated = true;
-                self.stage = Stage::HeaderAfterSasl;
-                if self.side == Side::Initiator {
-                    write::bytes(out, &ProtocolHeader::AMQP.to_bytes());
-                    self.send_open(out);
-                }
-            }
-            Ok(SaslStep::Failed(fault)) => return Ok(Some((Some(self.fail_silently(fault, now)), &[]))),
-            Err(Violation::Connection(fault) | Violation::Session(_, fault) | Violation::Link(_, fault)) => {
-                return Ok(Some((Some(self.fail_silently(fault, now)), &[])));
-            }
-        }
-        Ok(Some((None, rest)))
-    }
-
-    fn fail_silently(&mut self, fault: Fault, now: Instant) -> Event<'static> {
-        self.end_silently(now);
-        Event::Closed(Cause::Ours(fault))
-    }
-
     /// Nothing more is said or understood.
-    fn end_silently(&mut self, now: Instant) {
+    pub(super) fn end_silently(&mut self, now: Instant) {
         self.stage = Stage::Discard;
         self.close_sent = true;
         self.close_received = true;
@@ -509,10 +487,29 @@ impl<D: Copy + Default> Connection<D> {
             Stage::Sasl(_) | Stage::Frames => match start.first_chunk::<4>() {
                 None => 4,
                 Some(&size) => {
-                    let most = self.settings.max_frame_size.max(FRAME_BEFORE_OPEN_MAX);
+                    let most = self.settings.max_frame_size.max(self.settings.sasl_frame_max);
                     (u32::from_be_bytes(size).min(most) as usize).max(8)
                 }
             },
+        }
+    }
+
+    /// Keeps the peer to less than the settings say: to frames and session windows of so many bytes, and so many sessions.
+    /// 0 is as the settings say. What our open has told already doesn't change.
+    pub fn restrict(&mut self, frame_bytes: u32, window_bytes: u32, sessions: u16) {
+        if self.open_sent || (frame_bytes, window_bytes, sessions) == (0, 0, 0) {
+            return;
+        }
+        let settings = Rc::make_mut(&mut self.settings);
+        if frame_bytes != 0 {
+            settings.max_frame_size = settings.max_frame_size.min(frame_bytes.max(MIN_MAX_FRAME_SIZE));
+        }
+        if window_bytes != 0 {
+            let frames = (window_bytes / settings.max_frame_size).max(1);
+            settings.session_frames_max = settings.session_frames_max.min(frames);
+        }
+        if sessions != 0 {
+            settings.sessions_announced = Some(sessions);
         }
     }
 
@@ -528,7 +525,9 @@ impl<D: Copy + Default> Connection<D> {
             container_id: &settings.container_id,
             hostname: settings.hostname.as_deref(),
             max_frame_size: settings.max_frame_size,
-            channel_max: settings.channel_max,
+            channel_max: settings
+                .sessions_announced
+                .map_or(settings.channel_max, |most| settings.channel_max.min(most.saturating_sub(1))),
             // Half of what we bear, so that a peer which uses up what we announce isn't cut off (§2.4.5).
             idle_time_out: settings
                 .idle_timeout
@@ -659,7 +658,7 @@ impl<D: Copy + Default> Connection<D> {
         };
         let silent =
             if self.open_sent { self.settings.idle_timeout.map(|limit| self.heard + limit) } else { None };
-        [handshake, silent, self.beat_due()].into_iter().flatten().min()
+        [handshake, silent, self.beat_due(), self.handshake.refused_at()].into_iter().flatten().min()
     }
 
     /// When the peer is to hear of us again. A beat halfway leaves the other half for the journey, of which a long
@@ -693,6 +692,9 @@ impl<D: Copy + Default> Connection<D> {
         }
         if self.close_sent {
             return None;
+        }
+        if let Some(event) = self.refuse_in_time(now, out) {
+            return Some(event);
         }
         if let Some(limit) = self.settings.handshake_timeout
             && !self.open_received
@@ -766,7 +768,7 @@ impl<D: Copy + Default> Connection<D> {
 }
 
 /// What a received piece led to, and the bytes behind it; `None`: the piece isn't complete yet.
-type Step<'b> = Result<Option<(Option<Event<'b>>, &'b [u8])>, Violation>;
+pub(super) type Step<'b> = Result<Option<(Option<Event<'b>>, &'b [u8])>, Violation>;
 
 fn symbols(list: &'static [&'static str]) -> Symbols<'static> {
     if list.is_empty() { Symbols::None } else { Symbols::Slice(list) }

@@ -1,6 +1,7 @@
 //! What a connection tells its user.
 
 use super::delivery::Disposed;
+use super::sasl::Duty;
 use super::violation::Fault;
 use crate::base::id::{Channel, Handle, Key, Serial};
 use ringmain_codec::{Attach, Error, Open};
@@ -66,6 +67,8 @@ impl Cause<'_> {
 /// delivery are small.
 #[derive(Debug)]
 pub enum Event<'b> {
+    /// Something is to be done before it is known who the peer is.
+    Sasl(Duty),
     /// The peer's open. As acceptor, answer with `send_open`.
     Opened(Box<Open<'b>>),
     /// A session is mapped, whoever began it.

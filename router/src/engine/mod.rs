@@ -13,6 +13,7 @@ pub mod connection;
 pub mod delivery;
 pub mod event;
 pub mod flow;
+mod handshake;
 pub mod link;
 pub mod sasl;
 pub mod session;

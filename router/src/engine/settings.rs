@@ -1,5 +1,8 @@
 //! What one end says of itself, the same for many connections.
 
+use super::sasl::{Authenticator, Credentials};
+use crate::base::limits::FRAME_BEFORE_OPEN_MAX;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which end of the connection this is.
@@ -36,10 +39,21 @@ pub struct Settings {
     pub idle_timeout: Option<Duration>,
     /// How long the peer may take to its open. `None`: for ever.
     pub handshake_timeout: Option<Duration>,
+    /// How many sessions the peer is told that it may have; `None`: as many as there are channels. A further one
+    /// is begun all the same, for the connection's user to end.
+    pub sessions_announced: Option<u16>,
     /// The most frames that a session's incoming-window announces.
     pub session_frames_max: u32,
     /// Whether SASL is used.
     pub sasl: SaslPolicy,
+    /// As acceptor: who finds out who the peer is. `None`: whoever comes is taken as anonymous.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// As initiator: as whom we introduce ourselves. `None`: as anonymous.
+    pub credentials: Option<Arc<dyn Credentials>>,
+    /// The largest SASL frame that we accept, in bytes; at least 512, which is what the specification has (§5.3.1).
+    pub sasl_frame_max: u32,
+    /// As acceptor: whether a connection that isn't encrypted is sent away.
+    pub is_encryption_required: bool,
     /// The offered-capabilities of the open.
     pub offered_capabilities: &'static [&'static str],
     /// The desired-capabilities of the open.
@@ -55,8 +69,13 @@ impl Default for Settings {
             channel_max: 32_767,
             idle_timeout: Some(Duration::from_secs(16)),
             handshake_timeout: None,
+            sessions_announced: None,
             session_frames_max: u32::MAX >> 1,
             sasl: SaslPolicy::Optional,
+            authenticator: None,
+            credentials: None,
+            sasl_frame_max: FRAME_BEFORE_OPEN_MAX,
+            is_encryption_required: false,
             offered_capabilities: &[],
             desired_capabilities: &[],
         }

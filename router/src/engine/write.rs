@@ -22,9 +22,9 @@ pub(super) fn amqp(
     frame(out, FrameKind::Amqp, channel, frame_max, performative)
 }
 
-/// Writes a SASL frame. Ours always fit.
-pub(super) fn sasl(out: &mut Output, body: &impl Encode) {
-    frame(out, FrameKind::Sasl, 0, FRAME_BEFORE_OPEN_MAX, body).expect("our own SASL frames are short");
+/// Writes a SASL frame; fails without a trace if it would be larger than every peer accepts (§5.3.1).
+pub(super) fn sasl(out: &mut Output, body: &impl Encode) -> Result<(), Full> {
+    frame(out, FrameKind::Sasl, 0, FRAME_BEFORE_OPEN_MAX, body)
 }
 
 fn frame(

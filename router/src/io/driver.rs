@@ -119,6 +119,11 @@ pub trait Driver {
     /// accepted stay.
     fn stop_listening_on(&mut self, listener: ListenerId);
 
+    /// Whether with `socket` so many descriptors are in use that the others are kept for the router's own needs.
+    fn is_last_descriptor(&self, _socket: &Self::Socket) -> bool {
+        false
+    }
+
     /// Makes `socket` the connection `key`, and starts receiving on it.
     fn open(&mut self, key: ConnectionKey, socket: Self::Socket);
 

@@ -31,7 +31,8 @@ impl Core {
             }
             Event::WindowOpened(channel) => self.window_opened(key, channel),
             Event::Opened(open) => self.opened(key, &open),
-            Event::Begun(_) => {}
+            Event::Begun(channel) => self.session_begun(key, channel),
+            Event::Sasl(duty) => self.take_duty(key, duty),
             Event::AttachRequested { link, attach } => self.attach_requested(key, link, &attach),
             Event::Attached { link, attach } => self.auto_link_answered(key, link, &attach),
             Event::Detached { link, user, cause, .. } => {
@@ -43,6 +44,10 @@ impl Core {
                 if let Some(slot) = self.connections.get_mut(key) {
                     slot.engine.clear_link(link);
                 }
+                if matches!(&cause, Cause::Ours(fault) if fault.condition == Condition::MESSAGE_SIZE_EXCEEDED)
+                {
+                    self.message_too_large(key);
+                }
             }
             Event::Ended { channel, cause } => self.session_lost(key, channel, &cause),
             Event::Closed(cause) => self.connection_lost(key, &cause),
@@ -53,6 +58,11 @@ impl Core {
     fn opened(&mut self, key: ConnectionKey, open: &ringmain_codec::Open<'_>) {
         let Some(slot) = self.connections.get_mut(key) else { return };
         slot.container = open.container_id.into();
+        slot.half_open = None;
+        if !self.admit(key, open.hostname) {
+            return;
+        }
+        let Some(slot) = self.connections.get_mut(key) else { return };
         slot.engine.send_open(&mut slot.out);
         if slot.is_internal() {
             return;
@@ -62,12 +72,14 @@ impl Core {
         log!(
             Module::RouterCore,
             Level::Info,
-            "[C{}] Connection Opened: dir={} host={} vhost={} encrypted=no auth=no user=anonymous \
-             container_id={} props={}",
+            "[C{}] Connection Opened: dir={} host={} vhost={} encrypted={} auth={} user={} container_id={} props={}",
             slot.id,
             slot.direction(),
             slot.host(),
             open.hostname.unwrap_or(""),
+            if slot.engine.transport().is_encrypted { "yes" } else { "no" },
+            slot.mechanism().unwrap_or("no"),
+            slot.user(),
             open.container_id,
             open.properties.map_or_else(|| "{}".to_owned(), |properties| properties.to_string())
         );
@@ -85,6 +97,7 @@ impl Core {
         let opened = DialledEvent::Opened {
             connection: key,
             id: slot.id,
+            mechanism: slot.mechanism(),
             container: slot.container.clone(),
             failover: open.properties.and_then(|properties| failover::servers(&properties)),
         };
@@ -97,6 +110,17 @@ impl Core {
         let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.over) else { return };
         let fault = Fault::new(Condition::CONNECTION_FORCED, "the connector was deleted");
         slot.engine.send_close(Some(&fault), now, &mut slot.out);
+        self.connection_lost(key, &Cause::Ours(fault));
+        self.mark_dirty(key);
+    }
+
+    /// Closes a connection before it is known who its peer is, since too many are to be found out.
+    pub(super) fn turn_away(&mut self, key: ConnectionKey) {
+        let now = self.now;
+        let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.over) else { return };
+        slot.engine.peer_ended(now);
+        let fault =
+            Fault::new(Condition::RESOURCE_LIMIT_EXCEEDED, "too many wait for their passwords to be checked");
         self.connection_lost(key, &Cause::Ours(fault));
         self.mark_dirty(key);
     }
@@ -161,6 +185,10 @@ impl Core {
             self.session_lost(key, channel, cause);
         }
         self.forget_auto_links_of(key);
+        if let Some(slot) = self.connections.get_mut(key) {
+            // Whoever comes in its place needn't wait until the socket is closed.
+            (slot.governed, slot.counted) = (None, None);
+        }
         if let Some(slot) = self.connections.get(key)
             && slot.engine.is_open_received()
             && !slot.is_internal()

@@ -1,6 +1,7 @@
 //! Messages between a shard and the control thread, and sockets from one shard to another.
 
 use super::auto_links::AutoLink;
+use super::guard::HalfOpen;
 use super::slots::ListenerSettings;
 use super::survey::Survey;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
@@ -35,6 +36,8 @@ pub enum Message<D: Driver> {
         socket: D::Socket,
         /// The address of the peer.
         peer: SocketAddr,
+        /// Counts it until it is open.
+        half_open: Option<HalfOpen>,
     },
     /// The management agent's connection.
     Agent(D::Socket),
@@ -97,6 +100,8 @@ pub enum DialledEvent {
         connection: ConnectionKey,
         /// Its number in logs.
         id: u64,
+        /// The SASL mechanism by which we introduced ourselves.
+        mechanism: Option<&'static str>,
         /// The peer's container-id.
         container: Box<str>,
         /// Other servers that the peer tells of (`failover-server-list`); `None`: it says nothing of them.
@@ -159,6 +164,11 @@ impl<D: Driver> Mailbox<D> {
     pub fn new(wake: Arc<dyn Wake>) -> (Self, Receiver<Message<D>>) {
         let (messages, receiver) = sync_channel(MESSAGES_MAX);
         (Self { messages, wake }, receiver)
+    }
+
+    /// What wakes the shard.
+    pub(super) fn waker(&self) -> Arc<dyn Wake> {
+        self.wake.clone()
     }
 
     /// Puts a message in and wakes the shard.

@@ -8,6 +8,8 @@
 //! | `turn` | the loop: completions in, work, output out |
 //! | `slots` | the connections |
 //! | `events` | what the engine reports, and who deals with it |
+//! | `authentication` | finding out who peers are |
+//! | `guard` | what keeps those at bay who haven't shown who they are |
 //! | `auto_links` | links that the router attaches by itself, to a broker's nodes |
 //! | `failover` | other servers that a peer tells of |
 //! | `links` | attaching and losing links; which address they use; who counts as a destination |
@@ -34,6 +36,7 @@
 //! | `mailbox` | messages from and to other threads |
 
 pub mod activity;
+pub mod authentication;
 pub mod auto_links;
 mod congestion;
 mod credit;
@@ -44,6 +47,7 @@ mod failover;
 mod fan_out;
 mod forward;
 mod front;
+pub mod guard;
 pub mod idle;
 mod links;
 pub mod mailbox;
@@ -51,6 +55,7 @@ pub mod meters;
 mod neighbours;
 mod outcome;
 mod payload;
+mod policy;
 mod queue;
 mod rest;
 pub mod seat;
@@ -67,11 +72,13 @@ use crate::base::id::{ConnectionKey, FanOutKey, LinkKey, Serial, ShardId};
 use crate::base::slab::KeyedSlab;
 use crate::base::time::Instant;
 use crate::engine::LinkRef;
+use crate::engine::sasl::Exchange;
 use crate::rcu::Reader;
 use crate::routing::{AddressTable, Snapshot};
 use auto_links::AutoLinks;
 use delay::Second;
 use fan_out::FanOut;
+use guard::Guard;
 use links::RouterLink;
 use mailbox::Report;
 use meters::Measuring;
@@ -152,6 +159,8 @@ pub struct Source {
     pub settled: bool,
     /// Its message-format.
     pub message_format: u32,
+    /// Whether the policy looks at it.
+    pub is_governed: bool,
 }
 
 /// What a shard counts for one kind of [`Party`]. Plain numbers: only its own thread touches them.
@@ -251,6 +260,13 @@ pub struct Core {
     stuck_after: Duration,
     /// Deliveries that took more than a second to be settled, and those that took more than ten.
     delayed: [u64; 2],
+    /// SASL exchanges with work to do.
+    exchanges_due: Vec<(ConnectionKey, Box<dyn Exchange>)>,
+    /// Peers that weren't who they said, and connections that were one too many before they were open.
+    authentication_failures: u64,
+    refused_half_open: u64,
+    /// Those who haven't shown who they are, on all shards.
+    guard: Arc<Guard>,
     surveys: VecDeque<OngoingSurvey>,
     measuring: Measuring,
 }
@@ -294,6 +310,10 @@ impl Core {
             second: Second::default(),
             stuck_after: delay::STUCK_AFTER,
             delayed: [0; 2],
+            exchanges_due: Vec::new(),
+            authentication_failures: 0,
+            refused_half_open: 0,
+            guard: Arc::default(),
             surveys: VecDeque::new(),
             measuring: Measuring::default(),
         }

@@ -64,6 +64,7 @@ pub(super) fn settings() -> SharedSettings {
             sasl: SaslPolicy::Optional,
             offered_capabilities: &[],
             desired_capabilities: &[],
+            ..Settings::default()
         },
         link_capacity: UNSETTLED_PER_LINK_MAX,
         ..ListenerSettings::default()

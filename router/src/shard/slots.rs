@@ -1,6 +1,8 @@
 //! The connections of a shard.
 
+use super::guard::{HalfOpen, HalfOpenLimits};
 use super::mailbox::DialledEvent;
+use super::policy::Governed;
 use super::rest::Rest;
 use super::share::Share;
 use super::{Core, Party, Peer};
@@ -8,6 +10,7 @@ use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
 use crate::engine::{Connection, OfDelivery, Progress, Settings, Side};
+use crate::routing::policy;
 use ringmain_codec::{Symbol, Value, Writer};
 use std::collections::VecDeque;
 use std::fmt;
@@ -54,12 +57,16 @@ pub struct ListenerSettings {
     pub link_capacity: u32,
     /// The largest message taken, in bytes; 0: any.
     pub max_message_size: u64,
+    /// The vhost whose policy holds for its connections, whatever they ask for.
+    pub policy_vhost: Option<String>,
     /// Whether annotations of routers are taken out of what comes.
     pub strip_in: bool,
     /// Whether annotations of routers are taken out of what goes.
     pub strip_out: bool,
     /// Whether the frames of its connections are logged, whatever the log's levels are.
     pub trace: bool,
+    /// How many connections may be under way to their open.
+    pub half_open: HalfOpenLimits,
     /// What the configuration adds to the open's properties: keys, and their encoded values.
     pub open_properties: Vec<(String, Vec<u8>)>,
 }
@@ -131,6 +138,16 @@ pub struct Slot {
     pub closing: bool,
     /// The report that its output waits for.
     pub held_for: Option<u64>,
+    /// What the policy allows it, where it governs it.
+    pub governed: Option<Box<Governed>>,
+    /// Counts it with the clients of the router.
+    pub counted: Option<policy::counts::Presence>,
+    /// The largest message taken, in bytes; 0: any.
+    pub max_message_size: u64,
+    /// Whether that limit is the policy's, which closes the connection of who exceeds it.
+    pub closes_on_large_message: bool,
+    /// Counts it until the peer's open has come.
+    pub half_open: Option<HalfOpen>,
     /// When the peer's open came.
     pub opened_at: Instant,
     /// When a delivery last came or went; the driver's zero: none has.
@@ -202,11 +219,34 @@ impl Slot {
         self.listener.dialled.clone().unwrap_or_else(|| self.origin.to_string())
     }
 
+    /// The SASL mechanism that the peers went through; `None`: they left the layer out.
+    #[must_use]
+    pub fn mechanism(&self) -> Option<&'static str> {
+        self.engine.identity().map(|identity| identity.mechanism)
+    }
+
+    /// The peer's name: that by which it has authenticated itself, or `anonymous`.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        self.engine.identity().and_then(|identity| identity.user.as_deref()).unwrap_or("anonymous")
+    }
+
     /// Tells who dialled it that it is over, and why. Of several reasons the first is told.
     pub(super) fn tell_ended(&mut self, reason: impl FnOnce() -> String) {
         if let Some(dialler) = self.dialler.take() {
             // There is room for it: a dialler is told at most two things.
             let _ = dialler.try_send(DialledEvent::Ended(reason()));
+        }
+    }
+}
+
+impl Origin {
+    /// The address of a peer outside.
+    #[must_use]
+    pub const fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Client(address) | Self::Connector(address) => Some(*address),
+            Self::Neighbour(_) | Self::Agent => None,
         }
     }
 }
@@ -223,8 +263,19 @@ impl fmt::Display for Origin {
 
 impl Core {
     /// Makes a slot for an accepted connection.
-    pub(super) fn accept(&mut self, address: SocketAddr, settings: &SharedSettings) -> ConnectionKey {
-        self.add_slot(Origin::Client(address), settings, Side::Acceptor)
+    pub(super) fn accept(
+        &mut self,
+        address: SocketAddr,
+        settings: &SharedSettings,
+        half_open: Option<HalfOpen>,
+        counted: policy::counts::Presence,
+    ) -> ConnectionKey {
+        let key = self.add_slot(Origin::Client(address), settings, Side::Acceptor);
+        if let Some(slot) = self.connections.get_mut(key) {
+            slot.half_open = half_open;
+            slot.counted = Some(counted);
+        }
+        key
     }
 
     /// Makes a slot for a connection that was dialled.
@@ -238,6 +289,7 @@ impl Core {
         if let Some(slot) = self.connections.get_mut(key) {
             slot.dialler = Some(dialler);
         }
+        self.govern_dialled(key);
         key
     }
 
@@ -284,6 +336,11 @@ impl Core {
             over: false,
             closing: false,
             held_for: None,
+            governed: None,
+            counted: None,
+            max_message_size: settings.listener.max_message_size,
+            closes_on_large_message: false,
+            half_open: None,
             opened_at: self.now,
             last_delivery: Instant::default(),
             properties: Box::default(),
@@ -311,7 +368,7 @@ impl Core {
         }
     }
 
-    fn recv_bytes(&mut self, key: ConnectionKey, bytes: &[u8]) {
+    pub(super) fn recv_bytes(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(slot) = self.connections.get_mut(key) else { return };
         let mut rest = bytes;
         let mut unit = std::mem::take(&mut slot.partial);

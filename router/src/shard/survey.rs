@@ -117,6 +117,10 @@ pub struct Totals {
     pub dropped_presettled: u64,
     /// Deliveries that took more than a second to be settled, and those that took more than ten.
     pub delayed: [u64; 2],
+    /// Peers that weren't who they said.
+    pub authentication_failures: u64,
+    /// Connections closed as soon as they came, since too many weren't open yet.
+    pub refused_half_open: u64,
     /// Payload that stays here for now, in bytes.
     pub held_bytes: u64,
     /// Its buffers, by size.
@@ -142,8 +146,12 @@ pub struct ConnectionFacts {
     pub container: Box<str>,
     /// The properties of the peer's open, encoded; empty: none.
     pub properties: Box<[u8]>,
-    /// Whether the peers went through SASL.
-    pub is_authenticated: bool,
+    /// The SASL mechanism that the peers went through; `None`: none.
+    pub mechanism: Option<&'static str>,
+    /// The peer's name: `anonymous` if it showed none.
+    pub user: Box<str>,
+    /// Whether it is encrypted.
+    pub is_encrypted: bool,
     /// Whether both have opened it.
     pub is_open: bool,
     /// How long ago the peer's open came.
@@ -325,6 +333,8 @@ impl Core {
             containers: self.counters(Party::Container),
             dropped_presettled: self.counters.iter().map(|counters| counters.dropped_presettled).sum(),
             delayed: self.delayed,
+            authentication_failures: self.authentication_failures,
+            refused_half_open: self.refused_half_open,
             held_bytes: self.held_bytes as u64,
             pools: self.pool.usage().map(Some),
         }
@@ -344,7 +354,9 @@ impl Core {
             role: slot.listener.role,
             container: slot.container.clone(),
             properties: slot.properties.clone(),
-            is_authenticated: slot.engine.is_authenticated(),
+            mechanism: slot.mechanism(),
+            user: slot.user().into(),
+            is_encrypted: slot.engine.transport().is_encrypted,
             is_open: slot.engine.is_open(),
             uptime: self.now.since(slot.opened_at),
             idle: has_delivery.then(|| self.now.since(slot.last_delivery)),

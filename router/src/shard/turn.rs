@@ -2,6 +2,8 @@
 
 use super::Core;
 use super::activity::Doing;
+use super::authentication::{Worked, Workers};
+use super::guard::{Guard, HalfOpen, TooMany};
 use super::idle::Idle;
 use super::mailbox::{DialledEvent, Mailbox, Message, Report};
 use super::neighbours::Neighbour;
@@ -26,7 +28,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
@@ -45,7 +47,11 @@ pub struct Shard<D: Driver> {
     mailbox: Receiver<Message<D>>,
     presences: Arc<[Presence]>,
     neighbours: Vec<Neighbour<D::Doorbell>>,
-    mailboxes: Vec<Mailbox<D>>,
+    pub(super) mailboxes: Vec<Mailbox<D>>,
+    /// Who does what takes long; `None`: the shard itself.
+    pub(super) workers: Option<Arc<dyn Workers>>,
+    /// What comes back from them.
+    pub(super) worked: (mpsc::Sender<Worked>, Receiver<Worked>),
     reports: Option<Sender<Report>>,
     shutdown: Option<Instant>,
     idle: Idle,
@@ -124,6 +130,8 @@ impl<D: Driver> Shard<D> {
             presences,
             neighbours,
             mailboxes,
+            workers: None,
+            worked: mpsc::channel(),
             reports,
             shutdown: None,
             idle: Idle::default(),
@@ -138,6 +146,20 @@ impl<D: Driver> Shard<D> {
     #[must_use]
     pub fn with_idle(mut self, idle: Idle) -> Self {
         self.idle = idle;
+        self
+    }
+
+    /// The same shard, which has these threads do what takes long.
+    #[must_use]
+    pub fn with_workers(mut self, workers: Arc<dyn Workers>) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// The same shard, which shares with the others what it knows of those who haven't shown who they are.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Arc<Guard>) -> Self {
+        self.core.guard = guard;
         self
     }
 
@@ -218,6 +240,7 @@ impl<D: Driver> Shard<D> {
         self.doing(Doing::Timers);
         self.core.expire_timers();
         self.look_at_resting();
+        self.let_work();
         self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();
@@ -313,12 +336,21 @@ impl<D: Driver> Shard<D> {
                 if self.shutdown.is_some() {
                     return;
                 }
+                // Who operates the router from its own machine can do so whatever comes from outside.
+                if !peer.ip().to_canonical().is_loopback() && self.driver.is_last_descriptor(&socket) {
+                    return self.turn_away(listener, peer, TooMany::OfProcess);
+                }
+                let half_open = self.core.guard.admit(listener, peer.ip(), settings.listener.half_open);
+                let half_open = match half_open {
+                    Ok(half_open) => Some(half_open),
+                    Err(limit) => return self.turn_away(listener, peer, limit),
+                };
                 let shard = self.place(settings.listener.shard);
                 self.presences[usize::from(shard.0)].connections.fetch_add(1, Ordering::Relaxed);
                 if shard == self.core.shard {
-                    self.serve(listener, socket, peer);
+                    self.serve(listener, socket, peer, half_open);
                 } else {
-                    self.hand_over(shard, listener, socket, peer);
+                    self.hand_over(shard, listener, socket, peer, half_open);
                 }
             }
             Completion::AcceptFailed { listener, error } => log!(
@@ -338,6 +370,7 @@ impl<D: Driver> Shard<D> {
                 }
             }
             Completion::Woken => {
+                self.take_worked();
                 while let Ok(message) = self.mailbox.try_recv() {
                     self.take_message(message);
                 }
@@ -354,7 +387,9 @@ impl<D: Driver> Shard<D> {
                 self.core.consumers_changed(&keys);
             }
             Message::Published(sequence) => self.core.published(sequence),
-            Message::Adopt { listener, socket, peer } => self.serve(listener, socket, peer),
+            Message::Adopt { listener, socket, peer, half_open } => {
+                self.serve(listener, socket, peer, half_open);
+            }
             Message::Listen { listener, socket } => {
                 if self.shutdown.is_none()
                     && let Err(error) = self.listen(listener, socket)
@@ -427,7 +462,13 @@ impl<D: Driver> Shard<D> {
     }
 
     /// Serves a connection here.
-    fn serve(&mut self, listener: ListenerId, socket: D::Socket, peer: SocketAddr) {
+    fn serve(
+        &mut self,
+        listener: ListenerId,
+        socket: D::Socket,
+        peer: SocketAddr,
+        half_open: Option<HalfOpen>,
+    ) {
         let settings = self.listeners.get(&listener);
         let full = self.core.connections.len() >= CONNECTIONS_MAX;
         if full {
@@ -437,8 +478,10 @@ impl<D: Driver> Shard<D> {
                 "A connection from {peer} is closed: the shard has {CONNECTIONS_MAX}"
             );
         }
-        if let Some(settings) = settings.filter(|_| self.shutdown.is_none() && !full) {
-            let key = self.core.accept(peer, settings);
+        let settings = settings.filter(|_| self.shutdown.is_none() && !full);
+        let counted = settings.and_then(|_| self.core.count_client(peer));
+        if let (Some(settings), Some(counted)) = (settings, counted) {
+            let key = self.core.accept(peer, settings, half_open, counted);
             self.driver.open(key, socket);
         } else {
             let me = usize::from(self.core.shard.0);
@@ -446,9 +489,39 @@ impl<D: Driver> Shard<D> {
         }
     }
 
+    /// Notes that a connection was closed as soon as it came, since too many aren't open yet.
+    fn turn_away(&mut self, listener: ListenerId, peer: SocketAddr, limit: TooMany) {
+        self.core.refused_half_open += 1;
+        // Whoever floods the router doesn't flood its log: the 1st is told, the 2nd, the 4th, and so on.
+        if !self.core.refused_half_open.is_power_of_two() {
+            return;
+        }
+        let reason = match limit {
+            TooMany::OfListener => "too many aren't open yet ('maxHalfOpen')",
+            TooMany::OfBlock => "too many from that network aren't open yet ('maxHalfOpenPerNetwork')",
+            TooMany::OfProcess => {
+                "the last descriptors are kept for the router itself; raise the limit of open files"
+            }
+        };
+        log!(
+            Module::Server,
+            Level::Warning,
+            "A connection from {peer} to listener {} is closed at once: {reason}. Closed so in all: {}",
+            listener.0,
+            self.core.refused_half_open
+        );
+    }
+
     /// Gives an accepted connection to another shard, or serves it here if that one is behind.
-    fn hand_over(&mut self, shard: ShardId, listener: ListenerId, socket: D::Socket, peer: SocketAddr) {
-        let message = Message::Adopt { listener, socket, peer };
+    fn hand_over(
+        &mut self,
+        shard: ShardId,
+        listener: ListenerId,
+        socket: D::Socket,
+        peer: SocketAddr,
+        half_open: Option<HalfOpen>,
+    ) {
+        let message = Message::Adopt { listener, socket, peer, half_open };
         let Some(Err(message)) =
             self.mailboxes.get(usize::from(shard.0)).map(|mailbox| mailbox.send(message))
         else {
@@ -456,8 +529,8 @@ impl<D: Driver> Shard<D> {
         };
         self.presences[usize::from(shard.0)].connections.fetch_sub(1, Ordering::Relaxed);
         self.presences[usize::from(self.core.shard.0)].connections.fetch_add(1, Ordering::Relaxed);
-        if let Message::Adopt { listener, socket, peer } = message {
-            self.serve(listener, socket, peer);
+        if let Message::Adopt { listener, socket, peer, half_open } = message {
+            self.serve(listener, socket, peer, half_open);
         }
     }
 

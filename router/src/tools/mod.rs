@@ -22,6 +22,7 @@ mod save;
 mod stat;
 mod table;
 mod top;
+mod user;
 mod views;
 
 pub use docs::{completions, manual_pages};
@@ -34,3 +35,4 @@ pub use options::{
 pub use problem::Problem;
 pub use stat::stat;
 pub use top::top;
+pub use user::{AddUserOptions, ListUsersOptions, RemoveUserOptions, UserAction, UserOptions, user};

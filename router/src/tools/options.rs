@@ -7,35 +7,19 @@ use clap_complete::Shell;
 
 use super::problem::Problem;
 use super::views::View;
-use crate::client::{Bus, Timeout};
+use crate::client::{Bus, SaslOptions, Timeout};
 
 /// Which router to connect to, and how.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionOptions {
-    /// The router to connect to: HOST, HOST:PORT or amqp://HOST:PORT
+    /// The router to connect to: HOST, HOST:PORT or amqp://[USER@]HOST:PORT
     #[arg(short, long, value_name = "URL", default_value = "127.0.0.1:5672")]
     pub bus: Bus,
 
     /// How long to wait for the connection and for each answer; 0: for ever
     #[arg(short, long, value_name = "SECONDS", default_value = "5")]
     pub timeout: Timeout,
-
-    /// SASL mechanisms that may be used
-    #[arg(long, value_name = "MECHANISMS", hide = true)]
-    pub sasl_mechanisms: Option<String>,
-
-    /// User for SASL
-    #[arg(long, value_name = "USER", hide = true)]
-    pub sasl_username: Option<String>,
-
-    /// Password for SASL
-    #[arg(long, value_name = "PASSWORD", hide = true)]
-    pub sasl_password: Option<String>,
-
-    /// File with the password for SASL
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub sasl_password_file: Option<PathBuf>,
 
     /// Certificate of the client
     #[arg(long, value_name = "FILE", hide = true)]
@@ -60,6 +44,10 @@ pub struct ConnectionOptions {
     /// Don't compare the router's name with its certificate
     #[arg(long, hide = true)]
     pub ssl_disable_peer_name_verify: bool,
+
+    /// As whom to connect.
+    #[command(flatten)]
+    pub sasl: SaslOptions,
 }
 
 impl ConnectionOptions {
@@ -72,18 +60,6 @@ impl ConnectionOptions {
         if is_tls {
             return Err(Problem::usage(
                 "TLS isn't available yet in this version: leave out the --ssl options",
-            ));
-        }
-        let is_anonymous = self
-            .sasl_mechanisms
-            .as_deref()
-            .is_none_or(|names| names.split([' ', ',']).any(|name| name.eq_ignore_ascii_case("ANONYMOUS")));
-        let has_user =
-            self.sasl_username.is_some() || self.sasl_password.is_some() || self.sasl_password_file.is_some();
-        if has_user || !is_anonymous {
-            return Err(Problem::usage(
-                "user and password aren't available yet in this version, which connects as ANONYMOUS: leave out \
-                 the --sasl options",
             ));
         }
         Ok(())

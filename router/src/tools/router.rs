@@ -33,8 +33,8 @@ impl Router {
             (None, None) => NODE.to_owned(),
         };
         let bus = connection.bus.clone();
-        let management =
-            Management::connect(&bus, connection.timeout.0).map_err(|fault| Problem::of(fault, &bus))?;
+        let management = Management::connect(&bus, connection.timeout.0, &connection.sasl)
+            .map_err(|fault| Problem::of(fault, &bus))?;
         Ok(Self { management, bus, node, called })
     }
 

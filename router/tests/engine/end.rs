@@ -150,6 +150,7 @@ impl End {
                 self.is_opened = true;
                 self.connection.send_open(&mut self.out);
             }
+            Event::Sasl(duty) => panic!("it takes an anonymous peer for another: {duty:?}"),
             Event::Begun(channel) => {
                 self.sessions.insert(channel);
             }

@@ -7,6 +7,7 @@ use crate::wire::Watch;
 use ringmain::base::buffer::{BufferPool, Output};
 use ringmain::base::id::{Channel, Key, Serial};
 use ringmain::base::time::Instant;
+use ringmain::engine::sasl::Duty;
 use ringmain::engine::settings::SaslPolicy;
 use ringmain::engine::{Attachment, Cause, Connection, Event, Fault, LinkRef, NewDelivery, Settings, Side};
 use ringmain_codec::{
@@ -49,6 +50,9 @@ impl User {
         trace!("<- {event:?}");
         assert_eq!(self.closed, 0, "nothing comes after the close: {event:?}");
         match event {
+            // Without users there is nothing to work on. The peer may know it as soon as time passes.
+            Event::Sasl(Duty::Refuse { .. }) => self.connection.refuse_at(Instant(0)),
+            Event::Sasl(Duty::Work(exchange)) => panic!("no exchange is there to work: {exchange:?}"),
             Event::Opened(_) => self.connection.send_open(&mut self.out),
             Event::Begun(channel) => {
                 // Also answers a begin of ours.

@@ -127,6 +127,7 @@ impl Broker {
         trace!("broker <- {event:?}");
         match event {
             Event::Opened(open) => assert_eq!(open.container_id, "R"),
+            Event::Sasl(duty) => panic!("it takes an anonymous peer for another: {duty:?}"),
             Event::Begun(_) | Event::SenderFlow { .. } => {}
             Event::AttachRequested { link, attach } => self.attach(line, link, &attach),
             Event::Attached { .. } => panic!("the broker attaches nothing"),

@@ -272,6 +272,7 @@ impl Client {
         trace!("{} <- {event:?}", self.name);
         match event {
             Event::Opened(open) => assert_eq!(open.container_id, "R"),
+            Event::Sasl(duty) => panic!("it takes an anonymous peer for another: {duty:?}"),
             Event::Begun(_) => self.is_begun = true,
             Event::AttachRequested { .. } => panic!("the router attaches nothing of its own"),
             Event::Attached { link, attach } => match attach.role.opposite() {

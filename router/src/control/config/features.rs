@@ -26,8 +26,8 @@ pub enum Feature {
     Fallback,
     /// Section `sslProfile` and all that refers to it.
     Tls,
-    /// SASL mechanisms other than ANONYMOUS.
-    Sasl,
+    /// Mechanisms and databases that only the Cyrus SASL library has.
+    Cyrus,
     /// Section `authServicePlugin`.
     AuthService,
     /// `enableVhostPolicy`, sections `vhost`, global limits.
@@ -64,9 +64,12 @@ pub const NOT_SERVED: &[(Feature, &str)] = &[
     (Feature::Exchanges, "messages to such an address go to its own receivers only"),
     (Feature::Fallback, "messages that reach no receiver are released"),
     (Feature::Tls, "connections aren't encrypted, and a listener that demands encryption isn't opened"),
-    (Feature::Sasl, "only ANONYMOUS is offered, and a listener that demands more isn't opened"),
+    (
+        Feature::Cyrus,
+        "the mechanisms are ANONYMOUS, EXTERNAL, PLAIN and SCRAM-SHA-1, -256 and -512, with the users of 'usersFile' \
+         ('ringmain user')",
+    ),
     (Feature::AuthService, "nobody is asked who clients are"),
-    (Feature::Policy, "whoever can connect may send and receive everything"),
     (Feature::MultiTenancy, "all clients share one address space"),
     (Feature::MessageLog, "message contents aren't logged"),
     (Feature::TimestampFormat, "the log has times such as 2026-01-31 23:59:59.000000 +0000"),
@@ -91,7 +94,7 @@ impl Feature {
             Self::Waypoints => "waypoints and phases",
             Self::Fallback => "fallback destinations",
             Self::Tls => "TLS",
-            Self::Sasl => "authentication by SASL",
+            Self::Cyrus => "what the Cyrus SASL library alone has",
             Self::AuthService => "an authentication service",
             Self::Policy => "policy",
             Self::MultiTenancy => "multi-tenancy",

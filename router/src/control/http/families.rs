@@ -281,6 +281,16 @@ fn of_router(facts: &Facts<'_>) -> Vec<Family> {
             Kind::Gauge,
             connectors.collect(),
         ),
+        counter(
+            "ringmain_authentication_failures",
+            "Clients that weren't who they said, or didn't keep to their SASL mechanism.",
+            facts.sum(|totals| totals.authentication_failures),
+        ),
+        counter(
+            "ringmain_connections_refused",
+            "Connections closed as soon as they came, since there were too many.",
+            facts.sum(|totals| totals.refused_half_open),
+        ),
         gauge("ringmain_websockets", "Connections that came over WebSocket.", facts.websockets as u64),
     ]
 }

@@ -94,7 +94,7 @@ pub(super) fn accept(site: &Site, peer: SocketAddr, mut request: Request<Incomin
                 return;
             }
         };
-        let message = || ShardMessage::Adopt { listener, socket: shard, peer };
+        let message = || ShardMessage::Adopt { listener, socket: shard, peer, half_open: None };
         if shards.hand_over(message).await.is_none() {
             log!(Module::Http, Level::Error, "WebSocket from {peer} can't be served: no shard could take it");
             return;

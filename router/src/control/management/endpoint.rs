@@ -223,7 +223,9 @@ impl Endpoint {
             }
             Event::Ended { cause, .. } => self.end("the router ended the session", &cause),
             Event::Closed(cause) => self.end("the router closed the connection", &cause),
-            Event::AttachRequested { .. }
+            // It leaves the SASL layer out.
+            Event::Sasl(_)
+            | Event::AttachRequested { .. }
             | Event::Flow { .. }
             | Event::SenderFlow { .. }
             | Event::WindowOpened(_)

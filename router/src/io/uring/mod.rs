@@ -34,8 +34,10 @@ use self::send::{Messages, Sending};
 use self::wake::EventWaker;
 use super::driver::{Chunks, Completion, Driver, Wake};
 use crate::base::id::{ConnectionKey, Key, ListenerId};
+use crate::base::limits::{DESCRIPTORS_KEPT_MAX, DESCRIPTORS_KEPT_PART};
 use crate::base::time::Instant;
 use io_uring::{opcode, types};
+use rustix::process::{Resource, getrlimit};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -329,6 +331,14 @@ impl Driver for UringDriver {
 
     fn stop_listening_on(&mut self, listener: ListenerId) {
         self.stop_listeners(|id| id == listener);
+    }
+
+    /// The kernel gives the lowest number that is free, so a socket's number says how many are in use. The limit may be
+    /// changed while the process runs.
+    fn is_last_descriptor(&self, socket: &Self::Socket) -> bool {
+        let Some(limit) = getrlimit(Resource::Nofile).current else { return false };
+        let kept = (limit / DESCRIPTORS_KEPT_PART).min(DESCRIPTORS_KEPT_MAX);
+        u64::try_from(socket.0.as_raw_fd()).is_ok_and(|number| number >= limit - kept)
     }
 
     fn open(&mut self, key: ConnectionKey, socket: UringSocket) {

@@ -143,13 +143,13 @@ pub(super) const LISTENER: &[Attribute] = &[
     Attribute::new(
         "saslMechanisms",
         Words { separator: ' ', known: &[] },
-        "The SASL mechanisms to offer, with blanks between them. Unset: all that the router has.",
+        "The SASL mechanisms to offer, with blanks between them: EXTERNAL, SCRAM-SHA-512, SCRAM-SHA-256, SCRAM-SHA-1, PLAIN, ANONYMOUS. Unset: all that can be used on the connection, PLAIN only if it is encrypted, and ANONYMOUS unless authenticatePeer is set. PLAIN named here is offered without encryption too.",
     )
-    .availability(Availability::OthersNeed { words: &["ANONYMOUS"], feature: Feature::Sasl }),
+    .availability(Availability::OthersNeed { words: MECHANISMS, feature: Feature::Cyrus }),
     Attribute::new(
         "authenticatePeer",
         Boolean,
-        "Whether a client must go through SASL; with no, it may also begin with plain AMQP.",
+        "Whether a client must go through SASL, and say who it is (unless saslMechanisms names ANONYMOUS); with no, it may also begin with plain AMQP.",
     )
     .default("no"),
     Attribute::new("saslPlugin", String, "The name of the authServicePlugin section that authenticates clients.")
@@ -196,6 +196,28 @@ pub(super) const LISTENER: &[Attribute] = &[
     )
     .our_own(),
     Attribute::new(
+        "saslMaxFrameSize",
+        Integer { min: 512, max: 65_536 },
+        "The largest SASL frame that is taken. The protocol has 512; some clients send more.",
+    )
+    .default("512")
+    .unit("bytes")
+    .our_own(),
+    Attribute::new(
+        "maxHalfOpen",
+        Integer { min: 1, max: INT_MAX },
+        "How many connections may be between TCP and AMQP's open at a time; others are closed as they come.",
+    )
+    .default("16384")
+    .our_own(),
+    Attribute::new(
+        "maxHalfOpenPerNetwork",
+        Integer { min: 1, max: INT_MAX },
+        "The same from one network: a /24 of IPv4, a /64 of IPv6.",
+    )
+    .default("8192")
+    .our_own(),
+    Attribute::new(
         "maxMessageSize",
         Integer { min: 0, max: i64::MAX },
         "The largest message that a client may send, put into our attach as max-message-size; 0: no limit.",
@@ -205,6 +227,10 @@ pub(super) const LISTENER: &[Attribute] = &[
     .our_own(),
     NAME,
 ];
+
+/// The SASL mechanisms that the router has.
+const MECHANISMS: &[&str] =
+    &["EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN", "ANONYMOUS"];
 
 /// Section `connector`.
 pub(super) const CONNECTOR: &[Attribute] = &[
@@ -223,9 +249,9 @@ pub(super) const CONNECTOR: &[Attribute] = &[
     Attribute::new(
         "saslMechanisms",
         Words { separator: ' ', known: &[] },
-        "The SASL mechanisms that may be used, with blanks between them. Unset: the best that both sides have.",
+        "The SASL mechanisms that may be used, with blanks between them. Unset: the best that both sides have, PLAIN only if the connection is encrypted. PLAIN named here is used without encryption too.",
     )
-    .availability(Availability::OthersNeed { words: &["ANONYMOUS"], feature: Feature::Sasl }),
+    .availability(Availability::OthersNeed { words: MECHANISMS, feature: Feature::Cyrus }),
     Attribute::new("allowRedirect", Boolean, "Whether the peer may redirect the connection.").default("yes").inert(),
     MAX_FRAME_SIZE,
     MAX_SESSIONS,
@@ -237,14 +263,13 @@ pub(super) const CONNECTOR: &[Attribute] = &[
         .formerly("verifyHostName")
         .default("yes")
         .inert(),
-    Attribute::new("saslUsername", String, "The name by which the router introduces itself.").needs(Feature::Sasl),
+    Attribute::new("saslUsername", String, "The name by which the router introduces itself."),
     Attribute::new(
         "saslPassword",
         String,
         "The password for it: env:NAME takes it from an environment variable, file:PATH from a file, literal:TEXT or pass:TEXT is the password itself, as is anything else.",
     )
-    .secret()
-    .needs(Feature::Sasl),
+    .secret(),
     MESSAGE_LOGGING_COMPONENTS,
     Attribute::reported("failoverUrls", String, "The hosts that are tried in turn: the one configured, and those that the peer named.")
         .formerly("failoverList"),

@@ -51,9 +51,9 @@ pub(super) const ROUTER: &[Attribute] = &[
         "The number of shards: threads that carry messages, each pinned to a CPU of its own while there are enough. Left out: one for each CPU that the process may run on.",
     ),
     Attribute::new("debugDumpFile", Path, "A file for debug output at exit. It stays absent.").formerly("debugDump").inert(),
-    Attribute::new("saslConfigDir", Path, "The directory of the SASL library's configuration.")
+    Attribute::new("saslConfigDir", Path, "The directory of the Cyrus SASL library's configuration, which this router doesn't use: see usersFile.")
         .formerly("saslConfigPath")
-        .needs(Feature::Sasl),
+        .needs(Feature::Cyrus),
     Attribute::new("saslConfigName", String, "The name of the SASL library's configuration, without '.conf'.")
         .default("qdrouterd")
         .inert(),
@@ -72,6 +72,12 @@ pub(super) const ROUTER: &[Attribute] = &[
         "How messages to an address that no 'address' section matches reach its receivers: multicast: a copy to each; closest: to the nearest; balanced: to the one with the least outstanding; unavailable: links to it are refused.",
     )
     .default("balanced"),
+    Attribute::new(
+        "usersFile",
+        Path,
+        "The users who may log in on listeners by PLAIN and SCRAM, as 'ringmain user' writes the file. It is read at start and by a reload.",
+    )
+    .our_own(),
     Attribute::new("metadata", String, "Any text that describes the router, for tools to show."),
     Attribute::new("cpus", String, "The CPUs to pin shards to, one shard each, such as 2-5,8. In place of workerThreads.")
         .our_own(),

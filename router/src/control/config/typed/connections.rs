@@ -9,6 +9,8 @@ use super::super::json::Member;
 use super::super::record::Record;
 use super::RouterMode;
 use super::security::Secret;
+use crate::sasl::Mechanism;
+use crate::shard::guard::HalfOpenLimits;
 
 /// How many bytes of transfer frames a session may have in flight: the protocol's windows count frames,
 /// and `qdrouterd` keeps their product with the frame size within a signed 32-bit number.
@@ -133,7 +135,7 @@ pub struct ListenerConfig {
     pub cost: u32,
     /// `sslProfile`: the name of one that there is.
     pub ssl_profile: Option<String>,
-    /// `saslMechanisms`; empty: the router's own choice, which is ANONYMOUS.
+    /// `saslMechanisms`; empty: all that can be used.
     pub sasl_mechanisms: Vec<String>,
     /// `authenticatePeer`: a client must go through SASL.
     pub is_authentication_required: bool,
@@ -156,6 +158,10 @@ pub struct ListenerConfig {
     pub shard: Option<u16>,
     /// `maxMessageSize`, in bytes; 0: no limit.
     pub max_message_size: u64,
+    /// `saslMaxFrameSize`, in bytes: from 512.
+    pub sasl_max_frame_size: u32,
+    /// `maxHalfOpen` and `maxHalfOpenPerNetwork`, from 1.
+    pub half_open: HalfOpenLimits,
     /// `idleTimeoutSeconds`; 0: never.
     pub idle_timeout_seconds: u32,
     /// `initialHandshakeTimeoutSeconds`; 0: never; `None`: the router's own limit.
@@ -237,17 +243,22 @@ impl ListenerConfig {
         host_port(&self.host, self.port)
     }
 
+    /// Those of its SASL mechanisms that the router has.
+    #[must_use]
+    pub fn known_mechanisms(&self) -> Vec<Mechanism> {
+        self.sasl_mechanisms.iter().filter_map(|name| Mechanism::from_name(name)).collect()
+    }
+
     /// Whether this version can serve what the listener asks for; if not, it isn't opened, since it would
     /// let in whom the file keeps out, or take one kind of peer for another.
     #[must_use]
     pub fn is_served(&self) -> bool {
         let needs_tls = self.is_tls_required || self.is_encryption_required;
-        let needs_sasl = self.is_authentication_required
-            && !self.sasl_mechanisms.iter().any(|mechanism| mechanism == "ANONYMOUS");
+        let has_mechanism = self.sasl_mechanisms.is_empty() || !self.known_mechanisms().is_empty();
         (!self.role.is_router() || Feature::Network.is_served())
             && (self.http.is_none() || Feature::Http.is_served())
             && (!needs_tls || Feature::Tls.is_served())
-            && (!needs_sasl || Feature::Sasl.is_served())
+            && (!self.is_authentication_required || has_mechanism)
     }
 }
 
@@ -264,7 +275,6 @@ impl ConnectorConfig {
         Feature::Connectors.is_served()
             && (!self.role.is_router() || Feature::Network.is_served())
             && (self.ssl_profile.is_none() || Feature::Tls.is_served())
-            && (self.sasl_username.is_none() || Feature::Sasl.is_served())
     }
 }
 
@@ -276,10 +286,6 @@ fn host_port(host: &str, port: u16) -> String {
 pub(super) fn listener_config(record: &Record, mode: RouterMode, findings: &mut Findings) -> ListenerConfig {
     let max_frame_size = record.unsigned("maxFrameSize").unwrap_or(512);
     let is_authentication_required = record.boolean("authenticatePeer");
-    if is_authentication_required && !record.is_set("saslMechanisms") {
-        // Whoever demands authentication and says no more means that clients show who they are.
-        findings.uses(Feature::Sasl, record.line_of("authenticatePeer"), "listener 'authenticatePeer'");
-    }
     let role = role(record);
     role_fits_mode(record, role, mode, findings);
     let socket_address_family = family(record, "socketAddressFamily");
@@ -311,6 +317,11 @@ pub(super) fn listener_config(record: &Record, mode: RouterMode, findings: &mut 
         max_session_frames: max_session_frames(record, max_frame_size, findings),
         shard: record.unsigned("shard").and_then(|shard| u16::try_from(shard).ok()),
         max_message_size: record.size("maxMessageSize").unwrap_or(0),
+        sasl_max_frame_size: record.unsigned("saslMaxFrameSize").unwrap_or(512),
+        half_open: HalfOpenLimits {
+            listener: record.unsigned("maxHalfOpen").unwrap_or(u32::MAX),
+            block: record.unsigned("maxHalfOpenPerNetwork").unwrap_or(u32::MAX),
+        },
         idle_timeout_seconds: record.unsigned("idleTimeoutSeconds").unwrap_or_default(),
         initial_handshake_timeout_seconds: record.unsigned("initialHandshakeTimeoutSeconds"),
         strip_annotations: strip_annotations(record),

@@ -1,6 +1,7 @@
 //! `router`.
 
 use core::time::Duration;
+use std::path::PathBuf;
 
 use super::super::error::Findings;
 use super::super::record::Record;
@@ -34,6 +35,8 @@ pub struct RouterConfig {
     pub is_log_in_utc: bool,
     /// `defaultDistribution`: for addresses that no `address` section matches.
     pub default_distribution: Distribution,
+    /// `usersFile`: who may log in by PLAIN and SCRAM; `None`: nobody.
+    pub users_file: Option<PathBuf>,
     /// `metadata`
     pub metadata: Option<String>,
 }
@@ -108,6 +111,7 @@ pub(super) fn router_config(record: &Record, findings: &mut Findings) -> RouterC
         napi: microseconds(record, "napiMicroseconds"),
         is_log_in_utc: record.boolean("timestampsInUTC"),
         default_distribution: distribution(record, "defaultDistribution"),
+        users_file: record.text("usersFile").map(PathBuf::from),
         metadata: record.text("metadata").map(str::to_owned),
     }
 }

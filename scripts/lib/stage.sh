@@ -10,7 +10,7 @@ dispatch_names=(qdrouterd qdstat qdmanage)
 stage_share() {
     local binary=$1 share=$2 zsh=$2/zsh/$3 doc=$2/doc/ringmain name
     mkdir -p "$doc/examples" "$share/man"
-    cp README.md CHANGELOG.md docs/deploy.md docs/configuration.md docs/decisions.md docs/tools.md docs/tuning.md "$doc"
+    cp README.md CHANGELOG.md docs/deploy.md docs/configuration.md docs/decisions.md docs/security.md docs/tools.md docs/tuning.md "$doc"
     cp deploy/ringmain.conf deploy/production.conf "$doc/examples"
     cp deploy/sysctl.d/60-ringmain.conf "$doc/examples/sysctl.conf"
     cp deploy/limits.d/60-ringmain.conf "$doc/examples/limits.conf"

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | bytes before the peer's open | one frame of 512 bytes | 512 B a connection |
 //! | bytes sent ahead of a SASL outcome | [`SASL_EARLY_BYTES_MAX`], then the connection is closed | 4 KiB a connection that isn't open |
-//! | addresses whose failed authentications are remembered | [`AUTHENTICATION_SOURCES_MAX`] | 64 B each |
+//! | addresses whose failed authentications are remembered | [`AUTHENTICATION_SOURCES_MAX`] | up to 0.5 KiB each |
 //! | passwords that wait to be checked | [`PASSWORD_CHECKS_MAX`], then who comes is sent away | 1 KiB each |
 //! | bytes of an incomplete frame | our max-frame-size | 16 KiB a connection by default, only while a frame is incomplete |
 //! | output waiting on a connection | [`OUTPUT_BACKLOG_MAX`], then its links wait and it isn't read | 1 MiB a stalled connection |
@@ -48,6 +48,10 @@ pub const AUTHENTICATION_FORGET: Duration = Duration::from_secs(60);
 
 /// Addresses whose failures are remembered; then those are forgotten that failed longest ago.
 pub const AUTHENTICATION_SOURCES_MAX: usize = 4096;
+
+/// Failures from one address that wait to be told, while which no further password from there is checked: some ten tries a
+/// second.
+pub const AUTHENTICATION_WAITS_MAX: usize = 64;
 
 /// Passwords that wait to be checked, of all shards; then whoever comes is sent away.
 pub const PASSWORD_CHECKS_MAX: usize = 256;

@@ -6,6 +6,7 @@ use crate::log;
 use crate::log::{Level, Module};
 use crate::shard::authentication::{Job, Workers};
 use rustix::process::nice;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, PoisonError};
 
@@ -57,7 +58,16 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
         // Whoever waits for a job holds the lock, and the others wait for the lock.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match job {
-            Ok(job) => job(),
+            Ok(job) => {
+                // Whoever waits for it is closed when its time is up. The thread is there for the next one.
+                if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                    log!(
+                        Module::Server,
+                        Level::Critical,
+                        "A worker panicked, which is a fault of the router"
+                    );
+                }
+            }
             Err(_) => return,
         }
     }

@@ -233,6 +233,7 @@ impl Authenticator for ListenerAuthenticator {
             is_first: true,
             name: None,
             claim: None,
+            proof: None,
         });
         Some(Began { mechanism: mechanism.name(), exchange })
     }
@@ -267,6 +268,8 @@ struct ServerExchange {
     name: Option<String>,
     /// Of PLAIN: what is to be checked.
     claim: Option<Claim>,
+    /// The same of SCRAM: the client's proof.
+    proof: Option<Vec<u8>>,
 }
 
 impl fmt::Debug for ServerExchange {
@@ -329,26 +332,25 @@ impl Exchange for ServerExchange {
         if !self.may_see(said) {
             return refuse(None, "what the peer says isn't the mechanism's");
         }
-        if self.is_first && Hash::of(self.mechanism).is_some() {
+        let is_scram = Hash::of(self.mechanism).is_some();
+        if is_scram && !self.is_first {
+            // It takes a few hashes only, but whoever checks passwords may want to check fewer of them.
+            self.proof = Some(said.to_vec());
+            return Answer::Work;
+        }
+        if is_scram {
             let mut attributes = said.split(|byte| *byte == b',').skip(2);
             let name = attributes.next().and_then(|attribute| attribute.strip_prefix(b"n="));
             self.name = name.and_then(|name| std::str::from_utf8(name).ok()).map(user_name);
         }
         self.is_first = false;
-        let mut answer = Vec::new();
-        match self.session.step(Some(said), &mut answer) {
-            Ok(State::Running) => Answer::Say(answer),
-            Ok(State::Finished(_)) => match self.session.validation() {
-                Some(claim) => self.claimed(claim, (!answer.is_empty()).then_some(answer)),
-                None => refuse(self.name.take(), "no such user, or the wrong password"),
-            },
-            Err(error) => {
-                refuse(self.name.take(), &format!("what the peer says isn't the mechanism's: {error}"))
-            }
-        }
+        self.take(said)
     }
 
     fn work(&mut self) -> Answer {
+        if let Some(proof) = self.proof.take() {
+            return self.take(&proof);
+        }
         let Some(claim) = self.claim.take() else { return refuse(None, "there is no password to check") };
         let keys = self.book.keys(&claim.user, None);
         let is_right = keys.is_some_and(|keys| keys.are_of(&claim.password));
@@ -361,5 +363,22 @@ impl Exchange for ServerExchange {
 
     fn accepted(&mut self, _: Option<&[u8]>) -> Result<(), String> {
         Ok(())
+    }
+}
+
+impl ServerExchange {
+    /// Has rsasl take what the client says.
+    fn take(&mut self, said: &[u8]) -> Answer {
+        let mut answer = Vec::new();
+        match self.session.step(Some(said), &mut answer) {
+            Ok(State::Running) => Answer::Say(answer),
+            Ok(State::Finished(_)) => match self.session.validation() {
+                Some(claim) => self.claimed(claim, (!answer.is_empty()).then_some(answer)),
+                None => refuse(self.name.take(), "no such user, or the wrong password"),
+            },
+            Err(error) => {
+                refuse(self.name.take(), &format!("what the peer says isn't the mechanism's: {error}"))
+            }
+        }
     }
 }

@@ -27,7 +27,15 @@ impl Users {
     /// # Errors
     /// It can't be read, or a line of it is wrong: a sentence for the user that names file and line.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("can't read {}: {error}", path.display());
+        let failed = |error: io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    " (it must be readable by the user that the router runs as)"
+                }
+                _ => "",
+            };
+            format!("can't read {}: {error}{hint}", path.display())
+        };
         let size = fs::metadata(path).map_err(failed)?.len();
         if size > FILE_BYTES_MAX {
             return Err(format!(

@@ -1,6 +1,7 @@
 //! Finding out who peers are: the work of SASL exchanges, which other threads do, and those who fail.
 
 use super::Core;
+use super::slots::Origin;
 use super::turn::Shard;
 use crate::base::id::ConnectionKey;
 use crate::engine::sasl::{Answer, Duty, Exchange};
@@ -80,8 +81,17 @@ impl Core {
 
 impl<D: Driver> Shard<D> {
     /// Lets exchanges work that have something to do: on the workers' threads, or here if there are none.
+    #[cold]
     pub(super) fn let_work(&mut self) {
+        let now = self.core.now;
         for (connection, mut exchange) in std::mem::take(&mut self.core.exchanges_due) {
+            let Some(slot) = self.core.connections.get(connection) else { continue };
+            let is_client = matches!(slot.origin, Origin::Client(_));
+            let address = slot.origin.address().filter(|_| is_client);
+            if address.is_some_and(|address| !self.core.guard.may_try(address.ip(), now)) {
+                self.core.turn_away(connection, "too many failed attempts from its address wait to be told");
+                continue;
+            }
             let (Some(workers), Some(mailbox)) =
                 (&self.workers, self.mailboxes.get(usize::from(self.core.shard.0)))
             else {
@@ -98,12 +108,7 @@ impl<D: Driver> Shard<D> {
                 }
             }));
             if given.is_err() {
-                log!(
-                    Module::Server,
-                    Level::Warning,
-                    "Too many clients wait for their passwords to be checked: one more is sent away"
-                );
-                self.core.turn_away(connection);
+                self.core.turn_away(connection, "too many wait for their passwords to be checked");
             }
         }
     }

@@ -114,13 +114,12 @@ impl Core {
         self.mark_dirty(key);
     }
 
-    /// Closes a connection before it is known who its peer is, since too many are to be found out.
-    pub(super) fn turn_away(&mut self, key: ConnectionKey) {
+    /// Closes a connection before it is known who its peer is. The reason is logged.
+    pub(super) fn turn_away(&mut self, key: ConnectionKey, reason: &'static str) {
         let now = self.now;
         let Some(slot) = self.connections.get_mut(key).filter(|slot| !slot.over) else { return };
         slot.engine.peer_ended(now);
-        let fault =
-            Fault::new(Condition::RESOURCE_LIMIT_EXCEEDED, "too many wait for their passwords to be checked");
+        let fault = Fault::new(Condition::RESOURCE_LIMIT_EXCEEDED, reason);
         self.connection_lost(key, &Cause::Ours(fault));
         self.mark_dirty(key);
     }

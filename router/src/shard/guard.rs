@@ -7,6 +7,7 @@
 use crate::base::id::ListenerId;
 use crate::base::limits::{
     AUTHENTICATION_DELAY_MAX, AUTHENTICATION_DELAY_MIN, AUTHENTICATION_FORGET, AUTHENTICATION_SOURCES_MAX,
+    AUTHENTICATION_WAITS_MAX,
 };
 use crate::base::lock::Mutex;
 use crate::base::time::Instant;
@@ -49,10 +50,12 @@ struct State {
     half_open: HashMap<ListenerId, HalfOpenOfListener>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Failures {
     count: u32,
     last: Instant,
+    /// When those are told that haven't been told yet: [`AUTHENTICATION_WAITS_MAX`] of them at the most.
+    waits: Vec<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -134,7 +137,8 @@ impl Guard {
             let oldest = failures.iter().min_by_key(|(_, failures)| failures.last).map(|(source, _)| *source);
             oldest.map(|oldest| failures.remove(&oldest));
         }
-        let entry = failures.entry(source).or_insert(Failures { count: 0, last: now });
+        let fresh = || Failures { count: 0, last: now, waits: Vec::new() };
+        let entry = failures.entry(source).or_insert_with(fresh);
         if now.since(entry.last) >= AUTHENTICATION_FORGET {
             entry.count = 0;
         }
@@ -142,7 +146,20 @@ impl Guard {
         entry.last = now;
         let doublings = (entry.count - 1).min(16);
         let delay = (AUTHENTICATION_DELAY_MIN * (1 << doublings)).min(AUTHENTICATION_DELAY_MAX);
+        entry.waits.retain(|told| *told > now);
+        if entry.waits.len() < AUTHENTICATION_WAITS_MAX {
+            entry.waits.push(now + delay);
+        }
         (entry.count, delay)
+    }
+
+    /// Whether a password from there may be checked now: not while too many failures wait to be told. So trying passwords on
+    /// many connections is no faster than on some.
+    pub fn may_try(&self, address: IpAddr, now: Instant) -> bool {
+        let mut state = self.state();
+        let Some(entry) = state.failures.get_mut(&source(address)) else { return true };
+        entry.waits.retain(|told| *told > now);
+        entry.waits.len() < AUTHENTICATION_WAITS_MAX
     }
 
     /// Counts a connection that comes through a listener.
@@ -210,6 +227,31 @@ mod tests {
         assert_eq!(guard.failed(peer, now).1, AUTHENTICATION_DELAY_MAX);
         assert_eq!(guard.failed(ip("192.0.2.2"), now).0, 1);
         assert_eq!(guard.failed(peer, now + AUTHENTICATION_FORGET).0, 1);
+    }
+
+    #[test]
+    fn many_connections_try_no_faster_than_some() {
+        let guard = Guard::default();
+        let (peer, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        let mut now = Instant(1);
+        // Ten at a time for a minute: hundreds of tries would be told by then if each waited for itself alone.
+        let mut tried = 0;
+        for _ in 0..6000 {
+            for _ in 0..10 {
+                if guard.may_try(peer, now) {
+                    tried += 1;
+                    guard.failed(peer, now);
+                }
+            }
+            now = now + Duration::from_millis(10);
+        }
+        let rounds = 60 / AUTHENTICATION_DELAY_MAX.as_secs() as usize + 1;
+        assert!(tried <= (rounds + 1) * AUTHENTICATION_WAITS_MAX, "{tried}");
+        while guard.may_try(peer, now) {
+            guard.failed(peer, now);
+        }
+        assert!(guard.may_try(other, now));
+        assert!(guard.may_try(peer, now + AUTHENTICATION_DELAY_MAX));
     }
 
     #[test]

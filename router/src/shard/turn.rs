@@ -240,7 +240,9 @@ impl<D: Driver> Shard<D> {
         self.doing(Doing::Timers);
         self.core.expire_timers();
         self.look_at_resting();
-        self.let_work();
+        if !self.core.exchanges_due.is_empty() {
+            self.let_work();
+        }
         self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();

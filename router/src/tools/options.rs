@@ -13,7 +13,7 @@ use crate::client::{Bus, SaslOptions, Timeout};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionOptions {
-    /// The router to connect to: HOST, HOST:PORT or amqp://[USER@]HOST:PORT
+    /// The router to connect to: HOST, HOST:PORT, amqp://HOST:PORT or amqp://USER@HOST:PORT
     #[arg(short, long, value_name = "URL", default_value = "127.0.0.1:5672")]
     pub bus: Bus,
 

@@ -92,12 +92,21 @@ pub fn user(options: &UserOptions) -> Result<(), Problem> {
 
 fn add(options: &AddUserOptions) -> Result<(), Problem> {
     let AddUserOptions { file, name, iterations } = options;
-    let mut users = if file.exists() { read(file)? } else { Users::default() };
+    let is_new = !file.exists();
+    let mut users = if is_new { Users::default() } else { read(file)? };
     let password = password(name)?;
     let was_there = users.set(name, &password, &Hash::ALL, *iterations).map_err(Problem::Local)?;
     users.write(file).map_err(Problem::Local)?;
     let done = if was_there { "has another password" } else { "added" };
-    say(&format!("{}: {name} {done}\n", file.display()))
+    say(&format!("{}: {name} {done}\n", file.display()))?;
+    if is_new && rustix::process::geteuid().is_root() {
+        // A service has another user, which finds out when it starts.
+        eprintln!(
+            "The file is root's alone: if the router runs as another user, give it to that one (chown USER {})",
+            file.display()
+        );
+    }
+    Ok(())
 }
 
 fn list(options: &ListUsersOptions) -> Result<(), Problem> {

@@ -1,20 +1,24 @@
 //! The engine against input that keeps to no rule: frames that are right by themselves in an order that
 //! isn't, fields at random, and bytes that are nothing.
 
-use crate::hostile_peer::Peer;
+use crate::hostile_peer::{Peer, hostile_users};
 use crate::seeds::{for_seeds, trace};
 use crate::wire::Watch;
 use ringmain::base::buffer::{BufferPool, Output};
 use ringmain::base::id::{Channel, Key, Serial};
+use ringmain::base::limits::SASL_EARLY_BYTES_MAX;
 use ringmain::base::time::Instant;
-use ringmain::engine::sasl::Duty;
+use ringmain::engine::sasl::{Authenticator, Credentials, Duty, Exchange, Transport};
 use ringmain::engine::settings::SaslPolicy;
 use ringmain::engine::{Attachment, Cause, Connection, Event, Fault, LinkRef, NewDelivery, Settings, Side};
+use ringmain::sasl::{Identification, ListenerAuthenticator, Mechanism, Password, UserStore};
 use ringmain_codec::{
-    Condition, DeliveryState, ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode,
+    Condition, DeliveryState, ProtocolHeader, ReceiverSettleMode, Role, SenderSettleMode, Source, Target,
+    TargetNode,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The engine's user: keeps to the rules, and holds every event against what came before.
@@ -27,6 +31,8 @@ struct User {
     next_number: u32,
     /// Payload that was sent of the user's own accord.
     sent: usize,
+    /// An exchange that has something to compute.
+    at_work: Option<Box<dyn Exchange>>,
 }
 
 struct Known {
@@ -50,9 +56,12 @@ impl User {
         trace!("<- {event:?}");
         assert_eq!(self.closed, 0, "nothing comes after the close: {event:?}");
         match event {
-            // Without users there is nothing to work on. The peer may know it as soon as time passes.
+            // The peer may know it as soon as time passes.
             Event::Sasl(Duty::Refuse { .. }) => self.connection.refuse_at(Instant(0)),
-            Event::Sasl(Duty::Work(exchange)) => panic!("no exchange is there to work: {exchange:?}"),
+            Event::Sasl(Duty::Work(exchange)) => {
+                assert!(self.at_work.is_none(), "one exchange works at a time");
+                self.at_work = Some(exchange);
+            }
             Event::Opened(_) => self.connection.send_open(&mut self.out),
             Event::Begun(channel) => {
                 // Also answers a begin of ours.
@@ -276,6 +285,24 @@ impl User {
     }
 }
 
+/// The users of all runs. (Their salts differ from process to process, which changes no run's course.)
+fn users() -> Arc<UserStore> {
+    static USERS: OnceLock<Arc<UserStore>> = OnceLock::new();
+    USERS.get_or_init(hostile_users).clone()
+}
+
+fn authenticator(random: &mut fastrand::Rng) -> Arc<dyn Authenticator> {
+    let mechanisms = random.bool().then(|| Mechanism::ALL.into_iter().filter(|_| random.bool()).collect());
+    let is_authentication_required = random.bool();
+    Arc::new(ListenerAuthenticator { mechanisms, is_authentication_required, users: users() })
+}
+
+fn credentials(random: &mut fastrand::Rng) -> Arc<dyn Credentials> {
+    let mechanisms = random.bool().then(|| Mechanism::ALL.into_iter().filter(|_| random.bool()).collect());
+    let user = random.bool().then(|| ("fred".to_owned(), Password::new("secret".to_owned())));
+    Arc::new(Identification::new(mechanisms, user).expect("a user and a password"))
+}
+
 fn run(seed: u64, is_corrupt: bool) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     let side = if random.bool() { Side::Acceptor } else { Side::Initiator };
@@ -285,6 +312,9 @@ fn run(seed: u64, is_corrupt: bool) -> usize {
         channel_max: [0, 2, 32_767][random.usize(0..3)],
         session_frames_max: [2, 50, u32::MAX >> 1][random.usize(0..3)],
         sasl: if random.bool() { SaslPolicy::Required } else { SaslPolicy::Optional },
+        authenticator: random.bool().then(|| authenticator(&mut random)),
+        credentials: random.bool().then(|| credentials(&mut random)),
+        sasl_frame_max: [512, 4096][random.usize(0..2)],
         idle_timeout: Some(Duration::from_secs(4)),
         handshake_timeout: Some(Duration::from_secs(4)),
         ..Settings::default()
@@ -301,6 +331,7 @@ fn run(seed: u64, is_corrupt: bool) -> usize {
         closed: 0,
         next_number: 0,
         sent: 0,
+        at_work: None,
     };
     let mut peer = Peer::new(random.fork(), channel_max);
     let mut watch = Watch::new();
@@ -336,6 +367,19 @@ fn run(seed: u64, is_corrupt: bool) -> usize {
         }
         came += consumed;
         inbox.drain(..consumed);
+        if random.u8(0..3) == 0
+            && let Some(mut exchange) = user.at_work.take()
+        {
+            let answer = exchange.work();
+            if let Some(event) = user.connection.recv_worked(exchange, answer, now, &mut user.out) {
+                user.event(event, &mut random);
+            }
+            // It comes once more.
+            let early = user.connection.take_early();
+            assert!(early.len() <= SASL_EARLY_BYTES_MAX);
+            came -= early.len();
+            inbox.splice(0..0, early);
+        }
         user.act(&mut random, now);
         if user.closed == 0 {
             user.connection.flush(&mut user.out);
@@ -375,4 +419,73 @@ fn bytes_that_are_nothing_are_borne() {
     for_seeds("bytes_that_are_nothing_are_borne", 800, |seed| {
         run(seed ^ 0xBAD, true);
     });
+}
+
+/// Exchanges alone, many of them: each begins anew, since the first fault ends one.
+fn exchange(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..20 {
+        let side = if random.bool() { Side::Acceptor } else { Side::Initiator };
+        let mechanisms = Some(Mechanism::ALL.to_vec());
+        let user = Some(("fred".to_owned(), Password::new("secret".to_owned())));
+        let credentials = Identification::new(mechanisms.clone(), user).expect("a user and a password");
+        let authenticator =
+            ListenerAuthenticator { mechanisms, is_authentication_required: true, users: users() };
+        let settings = Settings {
+            container_id: "us".into(),
+            sasl: SaslPolicy::Required,
+            authenticator: Some(Arc::new(authenticator)),
+            credentials: Some(Arc::new(credentials)),
+            ..Settings::default()
+        };
+        let now = Instant(5_000_000_000);
+        let mut out = Output::new(BufferPool::default());
+        let mut connection: Connection<u64> = Connection::new(Rc::new(settings), side, now, &mut out);
+        connection.set_transport(Transport {
+            is_encrypted: random.bool(),
+            external_identity: random.bool().then(|| "fred".into()),
+        });
+        let mut peer = Peer::new(random.fork(), 1);
+        let mut inbox = ProtocolHeader::SASL.to_bytes().to_vec();
+        inbox.extend(peer.exchange(side));
+        let mut rest = &inbox[..];
+        let (mut refused, mut closed) = (false, false);
+        let mut cut = random.usize(0..=rest.len());
+        loop {
+            let progress = connection.recv(&rest[..cut], now, &mut out);
+            rest = &rest[progress.consumed..];
+            let mut event = progress.event;
+            if let Some(Event::Sasl(Duty::Work(mut exchange))) = event {
+                assert!(!refused && !closed);
+                let answer = exchange.work();
+                event = connection.recv_worked(exchange, answer, now, &mut out);
+            }
+            match event {
+                Some(Event::Sasl(Duty::Refuse { .. })) => {
+                    assert!(!refused && !closed && side == Side::Acceptor);
+                    refused = true;
+                    connection.refuse_at(now);
+                    let event = connection.handle_timeout(now, &mut out);
+                    closed = matches!(event, Some(Event::Closed(_)));
+                    assert!(closed, "{event:?}");
+                }
+                Some(Event::Closed(_)) => {
+                    assert!(!closed, "it ends once");
+                    closed = true;
+                }
+                Some(other) => panic!("{other:?}"),
+                None if cut == rest.len() + progress.consumed => break,
+                None => {}
+            }
+            cut = if progress.consumed == 0 { rest.len() } else { random.usize(0..=rest.len()) };
+        }
+        assert!(!(refused && connection.is_authenticated()));
+        // Our header, and for each frame of the peer one of 512 bytes at the most.
+        assert!(out.take_bytes().len() <= 8 + 6 * 512);
+    }
+}
+
+#[test]
+fn sasl_exchanges_of_any_kind_are_borne() {
+    for_seeds("sasl_exchanges_of_any_kind_are_borne", 500, exchange);
 }

@@ -3,6 +3,7 @@
 //!
 //! `scripted` has frames right and wrong, as a scripted peer sends them; `clients` has clients that others wrote (Proton
 //! with Cyrus SASL, rhea); `connector` has the router as client, of a scripted server, of another router and of RabbitMQ;
+//! `external` has what depends on TLS;
 //! `attack` has those who only mean to disturb.
 
 #[path = "../support/mod.rs"]
@@ -15,6 +16,7 @@ mod rabbitmq;
 mod attack;
 mod clients;
 mod connector;
+mod external;
 mod program;
 mod scripted;
 mod users;

@@ -35,7 +35,10 @@ fn users_are_added_listed_and_removed() {
     let users = UsersFile::new(&[]);
     let file = users.path().to_str().expect("text");
     fs::remove_file(file).expect("it is there");
-    ok(&["user", "add", file, "fred@domain"], "secret\nnot this\n");
+    let (status, out, err) = run(&["user", "add", file, "fred@domain"], "secret\nnot this\n");
+    assert!(status == 0 && out.contains("fred@domain added"), "{out}{err}");
+    // Who makes it as root is told whose it is.
+    assert_eq!(err.contains("chown USER"), rustix::process::geteuid().is_root(), "{err}");
     ok(&["user", "add", file, "eve", "--iterations", "5000"], "other\n");
     let text = fs::read_to_string(file).expect("it is there");
     assert!(!text.contains("secret") && !text.contains("other"), "{text}");
@@ -103,6 +106,12 @@ fn tools_and_clients_log_in() {
         out.contains("\"user\": \"fred@domain\"") && out.contains("\"sasl\": \"SCRAM-SHA-256\""),
         "{out}"
     );
+    let wrong = ["stat", "-b", &bus, "--sasl-username", "fred@domain", "--sasl-password", "wrong"];
+    let (status, _, err) = run(&wrong, "");
+    assert!(status == 1 && err.contains("the peer didn't accept the credentials"), "{err}");
+    let out =
+        ok(&["manage", "query", "--type=router", "-b", &format!("amqp://fred%40domain:secret@{bus}")], "");
+    assert!(out.contains("\"authenticationFailures\": 1"), "{out}");
     let mut send = vec!["send"];
     let url = format!("amqp://fred%40domain@{bus}/a");
     send.extend([url.as_str(), "--presettled", "--timeout", "1"]);

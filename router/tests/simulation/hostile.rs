@@ -2,7 +2,7 @@
 //! spoil nothing for the others.
 
 use crate::client::{Client, Fate, Policy};
-use crate::hostile_peer::Peer;
+use crate::hostile_peer::{Peer, hostile_users};
 use crate::message::Message;
 use crate::seeds::{for_seeds, trace};
 use crate::wire::Watch;
@@ -11,6 +11,8 @@ use ringmain::base::id::ListenerId;
 use ringmain::engine::settings::SaslPolicy;
 use ringmain::engine::{Settings, Side};
 use ringmain::io::sim::{SimOptions, SimPeer};
+use ringmain::sasl::{ListenerAuthenticator, Mechanism};
+use std::sync::Arc;
 use std::time::Duration;
 
 struct Hostile {
@@ -90,10 +92,19 @@ fn decent_clients(world: &mut World) {
 #[test]
 fn hostile_peers_spoil_nothing_for_others() {
     let mut answers = 0;
+    let users = hostile_users();
     for_seeds("hostile_peers_spoil_nothing_for_others", 150, |seed| {
         let mut random = fastrand::Rng::with_seed(seed ^ 0xBAD);
         let mut listener = listener();
         listener.engine.channel_max = 4;
+        if random.bool() {
+            // PLAIN is named, or it wouldn't be offered.
+            let mechanisms = random.bool().then(|| Mechanism::ALL.to_vec());
+            let users = users.clone();
+            let authenticator =
+                ListenerAuthenticator { mechanisms, is_authentication_required: random.bool(), users };
+            listener.engine.authenticator = Some(Arc::new(authenticator));
+        }
         listener.engine.max_frame_size = [512, 4096][random.usize(0..2)];
         listener.max_message_size = [0, 400][random.usize(0..2)];
         listener.link_capacity = [1, 10, 250][random.usize(0..3)];

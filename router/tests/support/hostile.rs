@@ -4,13 +4,44 @@
 use crate::wire::{frame, frame_of};
 use ringmain::engine::Side;
 use ringmain::engine::settings::SaslPolicy;
+use ringmain::sasl::keys::Hash;
+use ringmain::sasl::{UserStore, Users};
 use ringmain_codec::{
     Attach, Begin, Close, Coordinator, DeliveryState, Detach, Disposition, End, Error, Flow, FrameKind,
-    Modified, Open, Performative, ProtocolHeader, Received, ReceiverSettleMode, Rejected, Role, SaslCode,
-    SaslInit, SaslMechanisms, SaslOutcome, SenderSettleMode, Source, Symbol, Symbols, Target, TargetNode,
-    Transfer,
+    Modified, Open, Performative, ProtocolHeader, Received, ReceiverSettleMode, Rejected, Role,
+    SaslChallenge, SaslCode, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse, SenderSettleMode, Source,
+    Symbol, Symbols, Target, TargetNode, Transfer,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The mechanisms of its SASL layer; the last one is nobody's.
+const MECHANISMS: [&str; 7] =
+    ["PLAIN", "ANONYMOUS", "EXTERNAL", "SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512", "X-NONE"];
+
+/// What it says there. The user is that of the tests that have one.
+const SAID: [&[u8]; 13] = [
+    b"\0fred\0secret",
+    b"\0fred\0wrong",
+    b"fred\0fred\0secret",
+    b"eve\0fred\0secret",
+    b"",
+    b"n,,n=fred,r=fyko+d2lbbFgONRv9qkxdawL",
+    b"y,a=fred,n=fred,r=fyko",
+    b"p=tls-unique,,n=fred,r=fyko",
+    b"c=biws,r=fyko,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=",
+    b"c=biws,r=fyko+d2lbbFgONRv9qkxdawL,x=y,p=AAAA",
+    b"r=fyko+d2lbbFgONRv9qkxdawL,s=QSXCR+Q6sek8bf92,i=4096",
+    b"v=rmF9pqV8S7suAoZWja4dJRkFsKQ=",
+    b"e=invalid-proof",
+];
+
+/// Users among whom the peer's user is.
+pub fn hostile_users() -> Arc<UserStore> {
+    let mut users = Users::default();
+    users.set("fred", "secret", &Hash::ALL, 4096).expect("a user");
+    Arc::new(UserStore::new(users).expect("the system has random numbers"))
+}
 
 /// Draws the peer's frames: mostly such that they mean something, since what is refused at the door tells
 /// little.
@@ -401,12 +432,83 @@ impl Peer {
         })
     }
 
+    /// SASL frames in an order that now and then makes sense, with more or less of a mechanism's messages in them.
+    pub fn exchange(&mut self, side: Side) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mechanism = MECHANISMS[self.random.usize(..MECHANISMS.len())];
+        if side == Side::Initiator {
+            let mechanisms: Vec<&str> = (0..self.random.usize(1..5))
+                .map(|_| MECHANISMS[self.random.usize(..MECHANISMS.len())])
+                .collect();
+            let sasl_server_mechanisms = Symbols::Slice(&mechanisms);
+            bytes.extend(frame_of(FrameKind::Sasl, 0, &SaslMechanisms { sasl_server_mechanisms }, &[]));
+        }
+        for _ in 0..self.random.usize(1..5) {
+            let said = self.said(mechanism);
+            // The kinds of frame that the side which is tried takes, mostly.
+            let kind = match side {
+                Side::Acceptor if !self.is_wild() => self.random.u8(0..2),
+                Side::Initiator if !self.is_wild() => self.random.u8(2..4),
+                Side::Acceptor | Side::Initiator => self.random.u8(0..5),
+            };
+            bytes.extend(match kind {
+                0 => {
+                    let mechanism = Symbol(mechanism);
+                    let initial_response = self.random.bool().then_some(said.as_slice());
+                    frame_of(
+                        FrameKind::Sasl,
+                        0,
+                        &SaslInit { mechanism, initial_response, hostname: None },
+                        &[],
+                    )
+                }
+                1 => frame_of(FrameKind::Sasl, 0, &SaslResponse { response: &said }, &[]),
+                2 => frame_of(FrameKind::Sasl, 0, &SaslChallenge { challenge: &said }, &[]),
+                3 => {
+                    let code = if self.random.bool() { SaslCode::Ok } else { SaslCode::SysTemp };
+                    let additional_data = self.random.bool().then_some(said.as_slice());
+                    frame_of(FrameKind::Sasl, 0, &SaslOutcome { code, additional_data }, &[])
+                }
+                _ => {
+                    let sasl_server_mechanisms = Symbols::Slice(&MECHANISMS);
+                    frame_of(FrameKind::Sasl, 0, &SaslMechanisms { sasl_server_mechanisms }, &[])
+                }
+            });
+        }
+        bytes
+    }
+
+    /// A mechanism's message, right or not quite.
+    fn said(&mut self, mechanism: &str) -> Vec<u8> {
+        let its = match mechanism {
+            "PLAIN" => &SAID[..5],
+            name if name.starts_with("SCRAM") => &SAID[4..],
+            _ => &SAID,
+        };
+        let mut said = its[self.random.usize(..its.len())].to_vec();
+        match self.random.u8(0..6) {
+            0 => said.truncate(self.random.usize(0..=said.len())),
+            1 if !said.is_empty() => {
+                let at = self.random.usize(..said.len());
+                said[at] = self.random.u8(..);
+            }
+            2 => {
+                let at = self.random.usize(0..=said.len());
+                said.insert(at, b",=\0"[self.random.usize(0..3)]);
+            }
+            3 if self.is_wild() => said.extend(vec![b'x'; self.random.usize(0..600)]),
+            _ => {}
+        }
+        said
+    }
+
     /// The beginning of the conversation, mostly as it should be.
     pub fn prefix(&mut self, side: Side, sasl: SaslPolicy) -> Vec<u8> {
         let mut bytes = Vec::new();
         if sasl == SaslPolicy::Required || (side == Side::Acceptor && self.random.bool()) {
             bytes.extend(ProtocolHeader::SASL.to_bytes());
             bytes.extend(match side {
+                Side::Acceptor | Side::Initiator if self.random.u8(0..3) == 0 => self.exchange(side),
                 Side::Acceptor => {
                     let mechanism = Symbol(if self.is_wild() { "PLAIN" } else { "ANONYMOUS" });
                     let init = SaslInit { mechanism, initial_response: None, hostname: None };

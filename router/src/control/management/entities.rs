@@ -194,7 +194,7 @@ impl Process {
         let count = |gathered: Option<&Gathered>, number: fn(&Gathered) -> usize| {
             gathered.map_or(Field::Null, |gathered| Field::Ulong(number(gathered) as u64))
         };
-        let values: [(&'static str, Field<'static>); 32] = [
+        let values: [(&'static str, Field<'static>); 34] = [
             ("area", Field::text("0")),
             ("version", Field::text(env!("CARGO_PKG_VERSION"))),
             ("hostName", Field::from(host_name())),
@@ -226,6 +226,11 @@ impl Process {
             ("deliveriesRedirectedToFallback", Field::Ulong(0)),
             ("deliveriesIngressInterNetwork", Field::Ulong(0)),
             ("deliveriesEgressInterNetwork", Field::Ulong(0)),
+            (
+                "authenticationFailures",
+                Field::Ulong(whole.totals.sum(|totals| totals.authentication_failures)),
+            ),
+            ("connectionsRefused", Field::Ulong(whole.totals.sum(|totals| totals.refused_half_open))),
             ("uptimeSeconds", Field::Ulong(self.since.elapsed().as_secs())),
             ("memoryUsage", memory.map_or(Field::Null, |(size, _)| Field::Ulong(size))),
             ("residentMemoryUsage", memory.map_or(Field::Null, |(_, resident)| Field::Ulong(resident))),

@@ -144,6 +144,8 @@ pub(super) const ROUTER: &[Attribute] = &[
     Attribute::count("deliveriesIngressRouteContainer", "Deliveries that came from brokers (role route-container)."),
     Attribute::count("deliveriesEgressRouteContainer", "Deliveries that went to brokers (role route-container)."),
     Attribute::count("deliveriesRedirectedToFallback", "Deliveries that went to a fallback destination."),
+    Attribute::count("authenticationFailures", "Clients that weren't who they said, or didn't keep to their SASL mechanism.").our_own(),
+    Attribute::count("connectionsRefused", "Connections closed as soon as they came, since there were too many.").our_own(),
     Attribute::count("uptimeSeconds", "How long the router has been running.").unit("seconds"),
     Attribute::count("memoryUsage", "The memory of the process.").unit("bytes"),
     NAME,

@@ -77,7 +77,7 @@ fn what_a_file_says_is_saved_again() {
         let mut text = with_free_ports(&fs::read_to_string(&original).expect("the file is there"));
         if text.contains("enableVhostPolicy: true") {
             // The tools are let in by it, too.
-            text += "vhost {\n hostname: 127.0.0.1\n groups: {\n all: {\n users: *\n remoteHosts: *\n sources: *\n \
+            text += "vhost {\n hostname: 127.0.0.1\n aliases: localhost, 0.0.0.0\n groups: {\n all: {\n users: *\n remoteHosts: *\n sources: *\n \
                      targets: *\n allowDynamicSource: yes\n }\n }\n}\n";
         }
         fs::write(&path, &text).expect("the folder is writable");

@@ -13,4 +13,5 @@ pub mod rcu;
 pub mod routing;
 pub mod sasl;
 pub mod shard;
+pub mod tls;
 pub mod tools;

@@ -24,11 +24,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("io", &["base", "mem", "io"]),
     // What is in SASL frames; the engine knows when they come.
     ("sasl", &["base", "engine", "sasl"]),
-    ("shard", &["base", "mem", "rcu", "log", "engine", "routing", "io", "shard"]),
-    ("control", &["base", "rcu", "log", "engine", "routing", "io", "sasl", "shard", "control"]),
-    ("client", &["base", "log", "engine", "sasl", "client", "cli"]),
+    // From files and bytes to records; where they go is the shard's business.
+    ("tls", &["base", "tls"]),
+    ("shard", &["base", "mem", "rcu", "log", "engine", "routing", "io", "tls", "shard"]),
+    ("control", &["base", "rcu", "log", "engine", "routing", "io", "sasl", "tls", "shard", "control"]),
+    ("client", &["base", "log", "engine", "sasl", "tls", "client", "cli"]),
     // Of `control` the tools know the schema and the reader of the configuration.
-    ("tools", &["base", "sasl", "client", "control", "tools", "cli"]),
+    ("tools", &["base", "sasl", "tls", "client", "control", "tools", "cli"]),
     ("cli", &["base", "log", "client", "tools", "cli"]),
     ("main", &["base", "log", "client", "control", "tools", "cli"]),
 ];

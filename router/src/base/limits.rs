@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | bytes before the peer's open | one frame of 512 bytes | 512 B a connection |
 //! | bytes sent ahead of a SASL outcome | [`SASL_EARLY_BYTES_MAX`], then the connection is closed | 4 KiB a connection that isn't open |
+//! | bytes sent while a TLS handshake is worked at | [`TLS_EARLY_BYTES_MAX`], then the connection is closed | 64 KiB a connection that isn't open |
 //! | addresses whose failed authentications are remembered | [`AUTHENTICATION_SOURCES_MAX`] | up to 0.5 KiB each |
 //! | passwords that wait to be checked | [`PASSWORD_CHECKS_MAX`], then who comes is sent away | 1 KiB each |
 //! | bytes of an incomplete frame | our max-frame-size | 16 KiB a connection by default, only while a frame is incomplete |
@@ -35,6 +36,9 @@ pub const FRAME_BEFORE_OPEN_MAX: u32 = 512;
 
 /// What a peer may send ahead while it is found out who it is: its next protocol header and its open.
 pub const SASL_EARLY_BYTES_MAX: usize = 4 * 1024;
+
+/// What a peer may send while a worker has its TLS handshake: the end of it, and what it sends ahead behind that.
+pub const TLS_EARLY_BYTES_MAX: usize = 64 * 1024;
 
 /// How long a peer waits to hear that it isn't who it says, the first time; each time from the same address it is twice as
 /// long.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use super::failure::Failure;
 use super::json::{AsAmqp, from_amqp};
 use super::sasl::SaslOptions;
+use super::tls::TlsOptions;
 use super::url::Bus;
 use super::wire::{User, Wire};
 use crate::base::id::Channel;
@@ -135,8 +136,13 @@ impl Management {
     ///
     /// # Errors
     /// [`Fault`]: nobody listens there, or who does speaks no AMQP or wants no such client.
-    pub fn connect(bus: &Bus, timeout: Option<Duration>, sasl: &SaslOptions) -> Result<Self, Fault> {
-        let wire = Wire::connect(&bus.target(NODE), timeout, sasl)?;
+    pub fn connect(
+        bus: &Bus,
+        timeout: Option<Duration>,
+        sasl: &SaslOptions,
+        tls: &TlsOptions,
+    ) -> Result<Self, Fault> {
+        let wire = Wire::connect(&bus.target(NODE), timeout, sasl, tls)?;
         let mut management = Self { wire, state: State::new(timeout) };
         management.run_until("the router's answer", |state| state.reply_to.is_some())?;
         Ok(management)

@@ -20,6 +20,7 @@ mod sasl;
 mod send;
 mod show;
 mod summary;
+mod tls;
 mod url;
 mod wire;
 
@@ -31,6 +32,7 @@ pub use options::{OutcomeChoice, Print, Property, ReceiveOptions, SendOptions, T
 pub use receive::receive;
 pub use sasl::SaslOptions;
 pub use send::send;
+pub use tls::TlsOptions;
 pub use url::{Bus, Login, Target};
 
 use failure::Failure;

@@ -7,6 +7,7 @@ use core::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::sasl::SaslOptions;
+use super::tls::TlsOptions;
 use super::url::Target;
 
 /// The most that `--size` makes: a message of this size is built in memory.
@@ -87,6 +88,10 @@ pub struct SendOptions {
     /// As whom to connect.
     #[command(flatten)]
     pub sasl: SaslOptions,
+
+    /// How to encrypt.
+    #[command(flatten)]
+    pub tls: TlsOptions,
 }
 
 const SEND_HELP: &str = "\
@@ -142,6 +147,10 @@ pub struct ReceiveOptions {
     /// As whom to connect.
     #[command(flatten)]
     pub sasl: SaslOptions,
+
+    /// How to encrypt.
+    #[command(flatten)]
+    pub tls: TlsOptions,
 }
 
 const RECEIVE_HELP: &str = "\

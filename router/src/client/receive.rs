@@ -20,7 +20,7 @@ const PRINTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[must_use]
 pub fn receive(options: &ReceiveOptions) -> Status {
     let mut receiver = Receiver::new(options);
-    let result = Wire::connect(&options.target, options.timeout.0, &options.sasl)
+    let result = Wire::connect(&options.target, options.timeout.0, &options.sasl, &options.tls)
         .and_then(|mut wire| wire.run(&mut receiver));
     let result = result.and_then(|()| receiver.endpoint.timed_out());
     let is_enough = options.count.is_none_or(|count| receiver.received >= count);

@@ -17,7 +17,7 @@ use ringmain_codec::{DeliveryState, Role, SenderSettleMode};
 #[must_use]
 pub fn send(options: &SendOptions) -> Status {
     let mut sender = Sender::new(options);
-    let result = Wire::connect(&options.target, options.timeout.0, &options.sasl)
+    let result = Wire::connect(&options.target, options.timeout.0, &options.sasl, &options.tls)
         .and_then(|mut wire| wire.run(&mut sender));
     let result = result.and_then(|()| sender.endpoint.timed_out());
     let finished = if !sender.is_done() {

@@ -6,6 +6,9 @@ use core::str::FromStr;
 /// The port of AMQP without TLS.
 const PORT_DEFAULT: u16 = 5672;
 
+/// The port of AMQP with TLS.
+const TLS_PORT_DEFAULT: u16 = 5671;
+
 /// What stands before the `@` of a URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
@@ -33,6 +36,8 @@ pub struct Target {
     pub address: String,
     /// As whom; `None`: the URL doesn't say.
     pub login: Option<Login>,
+    /// Whether the URL asks for TLS (`amqps`).
+    pub is_encrypted: bool,
 }
 
 impl fmt::Display for Target {
@@ -49,7 +54,7 @@ impl fmt::Display for Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Reads `amqp://[user[:password]@]host[:port]/address`.
+    /// Reads `amqp://[user[:password]@]host[:port]/address`, or the same with `amqps`.
     ///
     /// # Errors
     /// What is wrong or not available yet, and how it should look.
@@ -59,12 +64,8 @@ impl FromStr for Target {
             let example = if text.contains('/') { text.to_owned() } else { format!("127.0.0.1/{text}") };
             return Err(format!("write it as amqp://HOST[:PORT]/ADDRESS, for example amqp://{example}"));
         };
-        if scheme.eq_ignore_ascii_case("amqps") {
-            return Err(
-                "TLS isn't available yet in this version: use amqp:// on a trusted network".to_owned()
-            );
-        }
-        if !scheme.eq_ignore_ascii_case("amqp") {
+        let is_encrypted = scheme.eq_ignore_ascii_case("amqps");
+        if !is_encrypted && !scheme.eq_ignore_ascii_case("amqp") {
             return Err(format!("unknown scheme '{scheme}://': write amqp://HOST[:PORT]/ADDRESS"));
         }
         let (authority, address) = rest.split_once('/').unwrap_or((rest, ""));
@@ -73,6 +74,7 @@ impl FromStr for Target {
             None => (None, authority),
         };
         let (host, port) = split_port(authority)?;
+        let port = port.unwrap_or(if is_encrypted { TLS_PORT_DEFAULT } else { PORT_DEFAULT });
         if host.is_empty() {
             return Err("the host is missing: write amqp://HOST[:PORT]/ADDRESS".to_owned());
         }
@@ -80,7 +82,7 @@ impl FromStr for Target {
         if address.is_empty() {
             return Err(format!("the address is missing: write amqp://{authority}/ADDRESS"));
         }
-        Ok(Self { host: host.to_owned(), port, address, login })
+        Ok(Self { host: host.to_owned(), port, address, login, is_encrypted })
     }
 }
 
@@ -93,6 +95,8 @@ pub struct Bus {
     pub port: u16,
     /// As whom; `None`: the URL doesn't say.
     pub login: Option<Login>,
+    /// Whether the URL asks for TLS (`amqps`).
+    pub is_encrypted: bool,
 }
 
 impl Bus {
@@ -103,6 +107,7 @@ impl Bus {
             port: self.port,
             address: address.to_owned(),
             login: self.login.clone(),
+            is_encrypted: self.is_encrypted,
         }
     }
 }
@@ -134,7 +139,8 @@ impl FromStr for Bus {
         let separator = if after_scheme.contains('/') { "" } else { "/" };
         let path = if path.is_empty() { "$management" } else { "" };
         let target: Target = format!("{url}{separator}{path}").parse()?;
-        Ok(Self { host: target.host, port: target.port, login: target.login })
+        let Target { host, port, login, is_encrypted, .. } = target;
+        Ok(Self { host, port, login, is_encrypted })
     }
 }
 
@@ -153,7 +159,7 @@ fn split_login(text: &str) -> Result<Login, String> {
 }
 
 /// Splits `host`, `host:port`, `[ipv6]` or `[ipv6]:port`.
-fn split_port(authority: &str) -> Result<(&str, u16), String> {
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (literal, after) = rest.split_once(']').ok_or("a ']' is missing after the IPv6 address")?;
@@ -172,11 +178,12 @@ fn split_port(authority: &str) -> Result<(&str, u16), String> {
         },
     };
     match port {
-        None => Ok((host, PORT_DEFAULT)),
-        Some("amqp") => Ok((host, PORT_DEFAULT)),
+        None => Ok((host, None)),
+        Some("amqp") => Ok((host, Some(PORT_DEFAULT))),
+        Some("amqps") => Ok((host, Some(TLS_PORT_DEFAULT))),
         Some(port) => match port.parse() {
             Ok(0) | Err(_) => Err(format!("'{port}' isn't a port from 1 to 65535")),
-            Ok(number) => Ok((host, number)),
+            Ok(number) => Ok((host, Some(number))),
         },
     }
 }
@@ -247,7 +254,8 @@ mod tests {
         assert_eq!(bus("amqp://host.example/$management").unwrap(), "host.example:5672");
         assert_eq!(bus("[::1]:7").unwrap(), "[::1]:7");
         assert!(bus("amqp://h/queue").unwrap_err().contains("leave out '/queue'"));
-        assert!(bus("amqps://h").unwrap_err().contains("TLS isn't available yet"));
+        assert_eq!(bus("amqps://h").unwrap(), "h:5671");
+        assert!("amqps://h".parse::<Bus>().unwrap().is_encrypted);
         assert!(bus("").unwrap_err().contains("host is missing"));
     }
 

@@ -11,12 +11,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::failure::Failure;
 use super::interrupt::interrupts;
 use super::sasl::SaslOptions;
+use super::tls::TlsOptions;
 use super::url::Target;
 use crate::base::buffer::{BufferPool, Output};
 use crate::base::time::Instant;
-use crate::engine::sasl::Duty;
+use crate::engine::sasl::{Duty, Transport};
 use crate::engine::settings::SaslPolicy;
 use crate::engine::{Connection, Event, Settings, Side};
+use crate::tls::Session;
+use crate::tls::session::{RECORD_OVERHEAD_MAX, RECORD_PLAIN_MAX};
 
 /// How long a TCP connection may take to be made where the user sets no time-out.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,6 +37,8 @@ const BACKLOG_BYTES_MAX: usize = 256 * 1024;
 pub(super) struct Wire {
     socket: TcpStream,
     interrupts: UnixStream,
+    /// What encrypts; `None`: nothing does.
+    tls: Option<Session>,
     /// The engine's end.
     pub(super) connection: Connection<()>,
     /// What the engine has to say.
@@ -73,7 +78,9 @@ impl Wire {
         target: &Target,
         timeout: Option<Duration>,
         sasl: &SaslOptions,
+        tls: &TlsOptions,
     ) -> Result<Self, Failure> {
+        let tls = tls.session(target).map_err(Failure::Failed)?;
         let credentials = sasl.credentials(target.login.as_ref()).map_err(Failure::Failed)?;
         let failed = |error: io::Error| Failure::Failed(format!("can't connect to {target}: {error}"));
         let interrupts = interrupts().map_err(failed)?;
@@ -95,9 +102,10 @@ impl Wire {
         });
         let mut out = Output::new(BufferPool::default());
         let connection = Connection::new(settings, Side::Initiator, Instant(0), &mut out);
-        Ok(Self {
+        let mut wire = Self {
             socket,
             interrupts,
+            tls,
             connection,
             out,
             received: vec![0; READ_BYTES].into_boxed_slice(),
@@ -107,7 +115,10 @@ impl Wire {
             is_eof: false,
             signals: 0,
             started: std::time::Instant::now(),
-        })
+        };
+        // With TLS we speak first.
+        wire.take_records(0)?;
+        Ok(wire)
     }
 
     /// The time since the connection was made.
@@ -132,8 +143,10 @@ impl Wire {
         let wants_room = user.on_turn(self)?;
         self.connection.flush(&mut self.out);
         self.write()?;
-        let is_all_sent = self.sent == self.sending.len() && self.out.pending() == 0;
+        let is_all_sent = self.sent == self.sending.len()
+            && (self.out.pending() == 0 || self.tls.as_ref().is_some_and(Session::is_handshaking));
         if (self.connection.is_finished() && is_all_sent) || (self.is_eof && self.connection.is_closing()) {
+            self.say_goodbye();
             return Ok(true);
         }
         if self.is_eof {
@@ -150,7 +163,7 @@ impl Wire {
         if self.signals > 1 {
             return Err(Failure::Stopped);
         }
-        self.read().map_err(lost)?;
+        self.read()?;
         self.take_events(user)?;
         let now = self.now();
         if let Some(event) = self.connection.handle_timeout(now, &mut self.out) {
@@ -177,21 +190,72 @@ impl Wire {
     }
 
     /// Reads what is there, up to one buffer full.
-    fn read(&mut self) -> io::Result<()> {
+    fn read(&mut self) -> Result<(), Failure> {
         match self.socket.read(&mut self.received) {
             Ok(0) => self.is_eof = true,
             Ok(length) => {
-                self.input.extend_from_slice(&self.received[..length]);
                 self.connection.heard(self.now());
+                self.take_records(length)?;
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             // Whatever it said before is worth more than how it hung up.
             Err(error) if error.kind() == ErrorKind::ConnectionReset && self.connection.is_closing() => {
                 self.is_eof = true;
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(lost(error)),
         }
         Ok(())
+    }
+
+    /// Takes the first `length` bytes of what was received, decrypted where the connection is encrypted.
+    fn take_records(&mut self, length: usize) -> Result<(), Failure> {
+        let Some(tls) = &mut self.tls else {
+            self.input.extend_from_slice(&self.received[..length]);
+            return Ok(());
+        };
+        let was_handshaking = tls.is_handshaking();
+        let (input, mut outgoing) = (&mut self.input, Vec::new());
+        let taken = tls.recv(&self.received[..length], &mut Vec::new(), &mut outgoing, |plain| {
+            input.extend_from_slice(plain);
+        });
+        self.sending.extend_from_slice(&outgoing);
+        match taken {
+            Ok(received) => self.is_eof |= received.is_peer_closed,
+            Err(reason) => {
+                // It is told what it did; if it isn't, we hang up all the same.
+                let _told = self.socket.write(&self.sending[self.sent..]);
+                return Err(Failure::Failed(format!("TLS: {reason}")));
+            }
+        }
+        if was_handshaking && !tls.is_handshaking() {
+            self.connection.set_transport(Transport { is_encrypted: true, ..Transport::default() });
+        }
+        Ok(())
+    }
+
+    /// Takes what is to be sent next, encrypted where the connection is; nothing before that is agreed on.
+    fn take_output(&mut self) -> Result<Vec<u8>, Failure> {
+        let Some(tls) = &mut self.tls else { return Ok(self.out.take_bytes()) };
+        if tls.is_handshaking() {
+            return Ok(Vec::new());
+        }
+        let plain = self.out.take_bytes();
+        let mut records = Vec::with_capacity(plain.len() + RECORD_OVERHEAD_MAX);
+        for piece in plain.chunks(RECORD_PLAIN_MAX) {
+            let start = records.len();
+            records.resize(start + piece.len() + RECORD_OVERHEAD_MAX, 0);
+            let written = tls.send(piece, &mut records[start..]);
+            records.truncate(start + written.map_err(|reason| Failure::Failed(format!("TLS: {reason}")))?);
+        }
+        Ok(records)
+    }
+
+    /// Says that nothing more comes from us (RFC 8446 §6.1). The conversation is over, heard or not.
+    fn say_goodbye(&mut self) {
+        let mut goodbye = [0; RECORD_OVERHEAD_MAX];
+        if let Some(Ok(length)) = self.tls.as_mut().map(|tls| tls.send_close(&mut goodbye)) {
+            let _heard = self.socket.write(&goodbye[..length]);
+        }
     }
 
     /// Gives what came to the engine, and what that makes of it to the user.
@@ -225,8 +289,11 @@ impl Wire {
                 if self.out.pending() == 0 {
                     return Ok(());
                 }
-                self.sending = self.out.take_bytes();
+                self.sending = self.take_output()?;
                 self.sent = 0;
+                if self.sending.is_empty() {
+                    return Ok(());
+                }
             }
             match self.socket.write(&self.sending[self.sent..]) {
                 Ok(count) => {

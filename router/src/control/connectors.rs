@@ -7,6 +7,7 @@ use super::config::{AddressFamily, ConnectorConfig, Role};
 use super::handle::ShardsHandle;
 use super::router::{CAPABILITIES, connection_settings};
 use super::schedule::Schedule;
+use super::tls::TlsProfiles;
 use crate::base::id::{ConnectionKey, ShardId};
 use crate::base::limits::HANDSHAKE_TIMEOUT_DEFAULT;
 use crate::engine::Settings;
@@ -121,10 +122,15 @@ struct State {
 
 impl Connector {
     /// Starts a connector. What it can't do at all it says in its status.
-    pub(super) fn start(config: ConnectorConfig, router_id: &str, shards: ShardsHandle) -> Self {
+    pub(super) fn start(
+        config: ConnectorConfig,
+        router_id: &str,
+        shards: ShardsHandle,
+        tls: &TlsProfiles,
+    ) -> Self {
         let host = config.host.clone();
         let own = Server {
-            scheme: "amqp".to_owned(),
+            scheme: if config.ssl_profile.is_some() { "amqps" } else { "amqp" }.to_owned(),
             host: host.clone(),
             port: config.port.to_string(),
             hostname: host,
@@ -136,7 +142,7 @@ impl Connector {
             schedule: Schedule::default(),
             connection: None,
         };
-        let settings = settings(&config, router_id);
+        let settings = settings(&config, router_id, tls);
         if let Err(reason) = &settings {
             log!(Module::Server, Level::Error, "Connection to {} failed: {reason}", config.host_port());
             state.status = ConnectorState::Failed;
@@ -194,7 +200,11 @@ impl Connector {
 ///
 /// # Errors
 /// It asks for what this version can't do: a sentence for the user.
-fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSettings, String> {
+fn settings(
+    config: &ConnectorConfig,
+    router_id: &str,
+    tls: &TlsProfiles,
+) -> Result<ListenerSettings, String> {
     let role = match config.role {
         Role::Normal => ConnectionRole::Normal,
         Role::RouteContainer => ConnectionRole::RouteContainer,
@@ -205,11 +215,7 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
             ));
         }
     };
-    if config.ssl_profile.is_some() {
-        return Err(
-            "TLS comes with a later version: a connector with 'sslProfile' connects to nobody".to_owned()
-        );
-    }
+    let tls = tls.of_connector(config)?;
     let identification = identification(config)?;
     let engine = Settings {
         container_id: router_id.to_owned(),
@@ -232,6 +238,7 @@ fn settings(config: &ConnectorConfig, router_id: &str) -> Result<ListenerSetting
         name: config.name.clone().unwrap_or_default(),
         policy_vhost: config.policy_vhost.clone(),
         role,
+        tls,
         ..connection_settings(engine, config.strip_annotations, &config.open_properties)
     })
 }
@@ -316,14 +323,19 @@ impl Dialler {
 
     /// Connects to a server.
     async fn connect(&self, server: &Server) -> Result<(TcpStream, SocketAddr), String> {
-        if server.scheme != "amqp" {
-            return Err(format!(
-                "its scheme is '{}', and this version speaks plain 'amqp' only",
-                server.scheme
-            ));
+        match server.scheme.as_str() {
+            "amqp" => {}
+            "amqps" if self.settings.tls.is_some() => {}
+            "amqps" => {
+                return Err("it wants TLS ('amqps'), for which the connector needs 'sslProfile'".to_owned());
+            }
+            other => {
+                return Err(format!("its scheme is '{other}', and the router speaks 'amqp' and 'amqps'"));
+            }
         }
         let port = match server.port.as_str() {
             "amqp" => 5672,
+            "amqps" => 5671,
             number => number.parse().map_err(|_| format!("'{number}' isn't a port"))?,
         };
         let mut reason = "it has no address of the family demanded".to_owned();
@@ -355,6 +367,7 @@ impl Dialler {
         let mut settings = Box::new(self.settings.clone());
         settings.engine.hostname = Some(server.hostname.clone());
         settings.dialled = Some(server.host_port());
+        settings.tls = self.settings.tls.as_ref().map(|tls| Arc::new(tls.to_host(&server.host)));
         let (dialler, mut events) = mpsc::channel(DIALLED_EVENTS_MAX);
         let shard = self.shards.hand_over(|| Message::Dialled { settings, socket, peer, dialler }).await;
         let Some(shard) = shard else {
@@ -363,8 +376,9 @@ impl Dialler {
         let mut opened: Option<(Instant, Box<str>)> = None;
         loop {
             let reason = match events.recv().await {
-                Some(DialledEvent::Opened { connection, id, mechanism, container, failover }) => {
-                    self.opened(place, server, (shard, connection, id), mechanism, &container, failover);
+                Some(DialledEvent::Opened { connection, id, mechanism, encryption, container, failover }) => {
+                    let how = format!("encrypted={encryption} auth={}", mechanism.unwrap_or("no"));
+                    self.opened(place, server, (shard, connection, id), &how, &container, failover);
                     opened = Some((Instant::now(), container));
                     continue;
                 }
@@ -383,17 +397,16 @@ impl Dialler {
         place: usize,
         server: &Server,
         connection: (ShardId, ConnectionKey, u64),
-        mechanism: Option<&str>,
+        how: &str,
         container: &str,
         failover: Option<Vec<FailoverServer>>,
     ) {
         let mut state = self.state.borrow_mut();
         state.status = ConnectorState::Success;
         state.message = format!(
-            "[C{}] Connection Opened: dir=out host={} encrypted=no auth={} container_id={container}",
+            "[C{}] Connection Opened: dir=out host={} {how} container_id={container}",
             connection.2,
-            server.host_port(),
-            mechanism.unwrap_or("no")
+            server.host_port()
         );
         state.connection = Some(connection);
         if let Some(others) = failover {

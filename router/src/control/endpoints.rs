@@ -3,11 +3,14 @@
 //! The configuration file makes them at start, management while the router runs. Both check what they ask for
 //! first; what is made here only has to do.
 
-use super::config::{AutoLinkConfig, ConnectorConfig, Container, Direction, ListenerConfig};
+use super::config::{
+    AutoLinkConfig, ConnectorConfig, Container, Direction, ListenerConfig, SslProfileConfig,
+};
 use super::connectors::{Connector, ConnectorStatus};
 use super::handle::ShardsHandle;
 use super::http::Http;
 use super::router::{bind, listener_settings};
+use super::tls::TlsProfiles;
 use super::users::RouterUsers;
 use crate::base::id::{ListenerId, ShardId};
 use crate::log;
@@ -36,6 +39,7 @@ struct Inner {
     shards: ShardsHandle,
     http: Http,
     users: RouterUsers,
+    tls: TlsProfiles,
     next: Cell<u64>,
     next_listener: Cell<u32>,
     listeners: RefCell<Vec<(EndpointId, Listener)>>,
@@ -50,12 +54,19 @@ struct Listener {
 }
 
 impl Endpoints {
-    pub(super) fn new(router_id: &str, shards: ShardsHandle, http: Http, users: RouterUsers) -> Self {
+    pub(super) fn new(
+        router_id: &str,
+        shards: ShardsHandle,
+        http: Http,
+        users: RouterUsers,
+        tls: TlsProfiles,
+    ) -> Self {
         Self(Rc::new(Inner {
             router_id: router_id.to_owned(),
             shards,
             http,
             users,
+            tls,
             next: Cell::new(0),
             next_listener: Cell::new(0),
             listeners: RefCell::default(),
@@ -87,8 +98,8 @@ impl Endpoints {
     /// # Errors
     /// Why it can't: a sentence for the user. Nothing has changed then.
     pub fn create_listener(&self, config: ListenerConfig) -> Result<EndpointId, String> {
-        let settings =
-            listener_settings(&config, &self.0.router_id, self.0.shards.count(), &self.0.users.store())?;
+        let Inner { router_id, shards, users, tls, .. } = &*self.0;
+        let settings = listener_settings(&config, router_id, shards.count(), &users.store(), tls)?;
         let sockets = bind(&config)?;
         let number = self.0.next_listener.get();
         let next = number.checked_add(1).ok_or("too many listeners have been made")?;
@@ -105,7 +116,8 @@ impl Endpoints {
                 }
             }
             Some(http) => {
-                if let Err(reason) = self.0.http.serve(listener, http, sockets) {
+                let tls = self.0.tls.of_listener(&config)?;
+                if let Err(reason) = self.0.http.serve(listener, http, tls, sockets) {
                     self.0.shards.send_all(|| Message::RemoveListener(listener));
                     return Err(reason);
                 }
@@ -143,7 +155,7 @@ impl Endpoints {
 
     /// Dials, and keeps dialling. What goes wrong is in the connector's status.
     pub fn create_connector(&self, config: ConnectorConfig) -> EndpointId {
-        let connector = Connector::start(config, &self.0.router_id, self.0.shards.clone());
+        let connector = Connector::start(config, &self.0.router_id, self.0.shards.clone(), &self.0.tls);
         let id = self.next_id();
         self.0.connectors.borrow_mut().push((id, connector));
         id
@@ -215,9 +227,23 @@ impl Endpoints {
         self.0.auto_links.borrow().iter().map(of).collect()
     }
 
-    /// Reads the file of users again.
-    pub(super) fn reread_users(&self) {
+    /// Reads the files again that sections name: of users, certificates and keys.
+    pub(super) fn reread_files(&self) {
         self.0.users.reread();
+        self.0.tls.reread(false, &self.0.shards);
+    }
+
+    /// The profiles of TLS.
+    pub(super) fn tls(&self) -> &TlsProfiles {
+        &self.0.tls
+    }
+
+    /// Makes a profile of TLS of another section of the same name.
+    ///
+    /// # Errors
+    /// Its files can't be used, and everything is as it was: a sentence for the user.
+    pub(super) fn set_profile(&self, config: SslProfileConfig) -> Result<(), String> {
+        self.0.tls.set(config, &self.0.shards)
     }
 
     /// Dials no more, since the router stops.

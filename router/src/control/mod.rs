@@ -16,6 +16,7 @@ mod schedule;
 mod service_manager;
 mod shards;
 mod stuck;
+mod tls;
 mod users;
 mod watchdog;
 mod workers;

@@ -12,6 +12,7 @@ use super::policy::policy;
 use super::service_manager;
 use super::shards::{self, Idling, Shards};
 use super::stuck;
+use super::tls::TlsProfiles;
 use super::users::RouterUsers;
 use super::watchdog;
 use super::workers::WorkerThreads;
@@ -63,10 +64,11 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
     snapshot.policy = Arc::new(policy(config, &counts));
     let idling = Idling { idle: config.router.idle, napi: config.router.napi };
     let users = RouterUsers::read(config)?;
+    let tls = TlsProfiles::new(config);
     let settings: Vec<ListenerSettings> = config
         .served_listeners()
         .map(|listener| {
-            listener_settings(listener, &id, cpus.len(), &users.store())
+            listener_settings(listener, &id, cpus.len(), &users.store(), &tls)
                 .map_err(|message| format!("{}:{}: listener: {message}", config.file, listener.line))
         })
         .collect::<Result<_, _>>()?;
@@ -98,7 +100,8 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
         let watchdog = tokio_uring::spawn(watchdog::run(shards.presences()));
         let looking = tokio_uring::spawn(stuck::run(shards.handle(), stuck::Pace::new(test_hooks)));
         let (http, questions) = Http::new(shards.handle(), &id);
-        let endpoints = Endpoints::new(&id, shards.handle(), http.clone(), users);
+        let endpoints = Endpoints::new(&id, shards.handle(), http.clone(), users, tls.clone());
+        let watching = tokio_uring::spawn(tls.clone().watch(shards.handle()));
         let questions = tokio_uring::spawn(questions.answer(endpoints.clone()));
         start_endpoints(&endpoints, config, &addresses);
         let setup = management::Setup {
@@ -112,7 +115,7 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
         let management = Management::start(setup, hang_up);
         let management = tokio_uring::spawn(management.await?.run());
         // Last of all: whoever can connect finds a router that is ready.
-        shards.listen(serve_http(&http, config, sockets)?);
+        shards.listen(serve_http(&http, config, sockets, &tls)?);
         for (id, address) in &addresses {
             let listener = config.served_listeners().nth(id.0 as usize);
             let what = listener.map_or("", for_http);
@@ -134,6 +137,7 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
         registry.abort();
         watchdog.abort();
         looking.abort();
+        watching.abort();
         management.abort();
         ended
     })
@@ -147,13 +151,15 @@ fn serve_http(
     http: &Http,
     config: &Config,
     sockets: Vec<(ListenerId, TcpListener)>,
+    tls: &TlsProfiles,
 ) -> Result<Vec<(ListenerId, TcpListener)>, String> {
     let mut others = sockets;
     for (id, listener) in (0..).map(ListenerId).zip(config.served_listeners()) {
         let Some(settings) = &listener.http else { continue };
         let (its, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(|(other, _)| *other == id);
         others = rest;
-        http.serve(id, settings, its.into_iter().map(|(_, socket)| socket).collect())?;
+        let its = its.into_iter().map(|(_, socket)| socket).collect();
+        http.serve(id, settings, tls.of_listener(listener)?, its)?;
     }
     Ok(others)
 }
@@ -260,7 +266,9 @@ pub(super) fn listener_settings(
     id: &str,
     shards: usize,
     users: &Arc<UserStore>,
+    tls: &TlsProfiles,
 ) -> Result<ListenerSettings, String> {
+    let tls = tls.of_listener(listener)?;
     let shard = listener.shard.map(|shard| {
         if usize::from(shard) < shards {
             return Ok(ShardId(shard));
@@ -315,6 +323,9 @@ pub(super) fn listener_settings(
         trace: listener.is_traced,
         half_open: listener.half_open,
         policy_vhost: listener.policy_vhost.clone(),
+        // What comes over WebSocket was decrypted by the HTTP thread.
+        is_encrypted_outside: listener.http.is_some() && tls.is_some(),
+        tls: tls.filter(|_| listener.http.is_none()),
         ..connection_settings(engine, listener.strip_annotations, &properties)
     })
 }

@@ -29,6 +29,19 @@ pub struct Transport {
     pub is_encrypted: bool,
     /// Who the peer is by its certificate: the name for EXTERNAL. `None`: it showed none.
     pub external_identity: Option<Arc<str>>,
+    /// How it is encrypted; `None`: not at all, or not by this router.
+    pub encryption: Option<Encryption>,
+}
+
+/// How a connection's bytes are encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Encryption {
+    /// The protocol's version, such as `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher suite, as OpenSSL calls it.
+    pub cipher: &'static str,
+    /// The bits of its key.
+    pub key_bits: u16,
 }
 
 /// Who a listener's clients must show to be, and how.

@@ -77,7 +77,7 @@ impl Core {
             slot.direction(),
             slot.host(),
             open.hostname.unwrap_or(""),
-            if slot.engine.transport().is_encrypted { "yes" } else { "no" },
+            slot.encryption(),
             slot.mechanism().unwrap_or("no"),
             slot.user(),
             open.container_id,
@@ -98,6 +98,7 @@ impl Core {
             connection: key,
             id: slot.id,
             mechanism: slot.mechanism(),
+            encryption: slot.encryption(),
             container: slot.container.clone(),
             failover: open.properties.and_then(|properties| failover::servers(&properties)),
         };

@@ -7,6 +7,7 @@ use super::survey::Survey;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::MESSAGES_MAX;
 use crate::io::driver::{Driver, Wake};
+use crate::tls::Profile;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -81,6 +82,13 @@ pub enum Message<D: Driver> {
     },
     /// Close this connection, since its connector was deleted.
     HangUp(ConnectionKey),
+    /// Close the connections whose TLS was made with a version of this profile before `oldest`.
+    RetireTls {
+        /// The profile.
+        profile: Arc<Profile>,
+        /// The oldest version that is still good (`oldestValidOrdinal`).
+        oldest: u64,
+    },
     /// Another auto-link.
     AddAutoLink(Arc<AutoLink>),
     /// Give this auto-link up.
@@ -102,6 +110,8 @@ pub enum DialledEvent {
         id: u64,
         /// The SASL mechanism by which we introduced ourselves.
         mechanism: Option<&'static str>,
+        /// The version of TLS, or `no`.
+        encryption: &'static str,
         /// The peer's container-id.
         container: Box<str>,
         /// Other servers that the peer tells of (`failover-server-list`); `None`: it says nothing of them.

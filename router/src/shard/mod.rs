@@ -9,6 +9,7 @@
 //! | `slots` | the connections |
 //! | `events` | what the engine reports, and who deals with it |
 //! | `authentication` | finding out who peers are |
+//! | `tls` | records between the driver and the engine, handshakes on other threads |
 //! | `guard` | what keeps those at bay who haven't shown who they are |
 //! | `auto_links` | links that the router attaches by itself, to a broker's nodes |
 //! | `failover` | other servers that a peer tells of |
@@ -64,6 +65,7 @@ pub mod slots;
 mod spare;
 pub mod survey;
 mod timers;
+pub mod tls;
 mod trace;
 pub mod turn;
 
@@ -262,6 +264,12 @@ pub struct Core {
     delayed: [u64; 2],
     /// SASL exchanges with work to do.
     exchanges_due: Vec<(ConnectionKey, Box<dyn Exchange>)>,
+    /// TLS handshakes with work to do.
+    handshakes_due: Vec<tls::Shake>,
+    /// Memory that the records of one connection after the other use.
+    record_scratch: tls::Scratch,
+    /// TLS handshakes that came to nothing.
+    handshake_failures: u64,
     /// Peers that weren't who they said, and connections that were one too many before they were open.
     authentication_failures: u64,
     refused_half_open: u64,
@@ -311,6 +319,9 @@ impl Core {
             stuck_after: delay::STUCK_AFTER,
             delayed: [0; 2],
             exchanges_due: Vec::new(),
+            handshakes_due: Vec::new(),
+            record_scratch: tls::Scratch::default(),
+            handshake_failures: 0,
             authentication_failures: 0,
             refused_half_open: 0,
             guard: Arc::default(),

@@ -77,7 +77,11 @@ impl Slot {
     #[inline]
     pub(super) fn brings_only_beats(&self, bytes: &[u8], now: Instant) -> bool {
         // What makes most buffers something else comes first.
-        if bytes.len() > BEATS_BYTES_MAX || !self.partial.is_empty() || !self.engine.is_open() {
+        if bytes.len() > BEATS_BYTES_MAX
+            || !self.partial.is_empty()
+            || self.tls.is_some()
+            || !self.engine.is_open()
+        {
             return false;
         }
         let (beats, rest) = bytes.as_chunks::<{ EMPTY_FRAME.len() }>();

@@ -82,7 +82,9 @@ impl<D: Driver> Shard<D> {
         match self.core.connections.get_mut(connection) {
             Some(slot) if slot.share.is_waiting() => self.defer(connection, Late::Ended(error)),
             Some(_) | None => {
-                self.core.receive_ended(connection, error.as_ref());
+                if error.is_some() || self.core.recv_end(connection) {
+                    self.core.receive_ended(connection, error.as_ref());
+                }
                 if error.is_some() {
                     self.close(connection);
                 }
@@ -97,7 +99,7 @@ impl<D: Driver> Shard<D> {
             slot.share.spend(self.turn, bytes.len());
             only_beats = slot.brings_only_beats(bytes, self.core.now);
         }
-        self.core.recv(connection, bytes);
+        self.core.recv_raw(connection, bytes);
         self.driver.release(buffer);
         self.rest_or_wake(connection, only_beats);
     }

@@ -5,10 +5,12 @@ use super::mailbox::DialledEvent;
 use super::policy::Governed;
 use super::rest::Rest;
 use super::share::Share;
+use super::tls::{Tls, TlsSettings};
 use super::{Core, Party, Peer};
 use crate::base::buffer::Output;
 use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
+use crate::engine::sasl::Transport;
 use crate::engine::{Connection, OfDelivery, Progress, Settings, Side};
 use crate::routing::policy;
 use ringmain_codec::{Symbol, Value, Writer};
@@ -16,6 +18,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 
 /// What a connection is for (the attribute `role` of its listener or connector).
@@ -65,6 +68,10 @@ pub struct ListenerSettings {
     pub strip_out: bool,
     /// Whether the frames of its connections are logged, whatever the log's levels are.
     pub trace: bool,
+    /// How its connections are encrypted; `None`: not at all.
+    pub tls: Option<Arc<TlsSettings>>,
+    /// Whether they are encrypted before their bytes come to the shard.
+    pub is_encrypted_outside: bool,
     /// How many connections may be under way to their open.
     pub half_open: HalfOpenLimits,
     /// What the configuration adds to the open's properties: keys, and their encoded values.
@@ -96,6 +103,8 @@ pub struct Slot {
     pub engine: Connection<Peer>,
     /// What it has to send.
     pub out: Output,
+    /// What encrypts that, and decrypts what comes; `None`: nothing does.
+    pub(super) tls: Option<Box<Tls>>,
     /// The beginning of a frame whose rest hasn't come yet.
     pub partial: Vec<u8>,
     /// Its listener's settings.
@@ -225,6 +234,17 @@ impl Slot {
         self.engine.identity().map(|identity| identity.mechanism)
     }
 
+    /// Whether it is encrypted, as logs have it: the version of TLS, `yes` or `no`.
+    #[must_use]
+    pub fn encryption(&self) -> &'static str {
+        let transport = self.engine.transport();
+        match transport.encryption {
+            Some(encryption) => encryption.version,
+            None if transport.is_encrypted => "yes",
+            None => "no",
+        }
+    }
+
     /// The peer's name: that by which it has authenticated itself, or `anonymous`.
     #[must_use]
     pub fn user(&self) -> &str {
@@ -310,11 +330,15 @@ impl Core {
         self.next_connection_id += self.id_step;
         let mut out = Output::new(self.pool.clone());
         let mut engine = Connection::new(settings.engine.clone(), side, self.now, &mut out);
+        if settings.listener.is_encrypted_outside {
+            engine.set_transport(Transport { is_encrypted: true, ..Transport::default() });
+        }
         engine.set_open_properties(open_properties(&settings.listener.open_properties, id));
         let key = self.connections.insert(Slot {
             id,
             engine,
             out,
+            tls: settings.listener.tls.as_ref().map(|tls| Box::new(Tls::new(tls, self.pool.clone()))),
             partial: Vec::new(),
             listener: settings.listener.clone(),
             origin,
@@ -347,6 +371,9 @@ impl Core {
             trace: settings.listener.trace,
         });
         self.mark_dirty(key);
+        if side == Side::Initiator {
+            self.begin_tls(key);
+        }
         key
     }
 

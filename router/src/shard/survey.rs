@@ -17,6 +17,7 @@ use crate::base::buffer::PoolUsage;
 use crate::base::id::{ConnectionKey, ShardId};
 use crate::base::limits::{REPLIES_MAX, SURVEY_PLACES_PER_TURN_MAX};
 use crate::base::time::Instant;
+use crate::engine::sasl::Encryption;
 use crate::engine::{Settings, Side};
 use crate::routing::{AddressCounters, AddressSettings, LocalAddress};
 use std::time::Duration;
@@ -119,6 +120,8 @@ pub struct Totals {
     pub delayed: [u64; 2],
     /// Peers that weren't who they said.
     pub authentication_failures: u64,
+    /// TLS handshakes that came to nothing.
+    pub handshake_failures: u64,
     /// Connections closed as soon as they came, since too many weren't open yet.
     pub refused_half_open: u64,
     /// Payload that stays here for now, in bytes.
@@ -152,6 +155,10 @@ pub struct ConnectionFacts {
     pub user: Box<str>,
     /// Whether it is encrypted.
     pub is_encrypted: bool,
+    /// How this router encrypts it; `None`: it doesn't.
+    pub encryption: Option<Encryption>,
+    /// The version of the sslProfile that it was made with.
+    pub tls_ordinal: Option<u64>,
     /// Whether both have opened it.
     pub is_open: bool,
     /// How long ago the peer's open came.
@@ -334,6 +341,7 @@ impl Core {
             dropped_presettled: self.counters.iter().map(|counters| counters.dropped_presettled).sum(),
             delayed: self.delayed,
             authentication_failures: self.authentication_failures,
+            handshake_failures: self.handshake_failures,
             refused_half_open: self.refused_half_open,
             held_bytes: self.held_bytes as u64,
             pools: self.pool.usage().map(Some),
@@ -357,6 +365,8 @@ impl Core {
             mechanism: slot.mechanism(),
             user: slot.user().into(),
             is_encrypted: slot.engine.transport().is_encrypted,
+            encryption: slot.engine.transport().encryption,
+            tls_ordinal: slot.tls_ordinal(),
             is_open: slot.engine.is_open(),
             uptime: self.now.since(slot.opened_at),
             idle: has_delivery.then(|| self.now.since(slot.last_delivery)),

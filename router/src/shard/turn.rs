@@ -10,11 +10,12 @@ use super::neighbours::Neighbour;
 use super::seat::{Presence, Seat};
 use super::share::Late;
 use super::slots::{ListenerSettings, Origin, SharedSettings};
+use super::tls::Shaken;
 use crate::base::buffer::EMPTY_FRAME;
 use crate::base::id::{ConnectionKey, ListenerId, ShardId};
 use crate::base::limits::{
-    CHUNKS_PER_SEND_MAX, COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX,
-    OUTPUT_BACKLOG_MAX, OUTPUT_MAX,
+    COMPLETIONS_PER_TURN_MAX, CONNECTIONS_MAX, HELD_BYTES_MAX, OUTPUT_ANSWERS_MAX, OUTPUT_BACKLOG_MAX,
+    OUTPUT_MAX,
 };
 use crate::base::time::Instant;
 use crate::engine::Fault;
@@ -52,6 +53,8 @@ pub struct Shard<D: Driver> {
     pub(super) workers: Option<Arc<dyn Workers>>,
     /// What comes back from them.
     pub(super) worked: (mpsc::Sender<Worked>, Receiver<Worked>),
+    /// The same of TLS handshakes.
+    pub(super) shaken: (mpsc::Sender<Shaken>, Receiver<Shaken>),
     reports: Option<Sender<Report>>,
     shutdown: Option<Instant>,
     idle: Idle,
@@ -132,6 +135,7 @@ impl<D: Driver> Shard<D> {
             mailboxes,
             workers: None,
             worked: mpsc::channel(),
+            shaken: mpsc::channel(),
             reports,
             shutdown: None,
             idle: Idle::default(),
@@ -243,6 +247,7 @@ impl<D: Driver> Shard<D> {
         if !self.core.exchanges_due.is_empty() {
             self.let_work();
         }
+        self.shake_hands();
         self.doing(Doing::Credit);
         self.core.grant_credit();
         self.core.end_all_retired();
@@ -373,6 +378,7 @@ impl<D: Driver> Shard<D> {
             }
             Completion::Woken => {
                 self.take_worked();
+                self.take_shaken();
                 while let Ok(message) = self.mailbox.try_recv() {
                     self.take_message(message);
                 }
@@ -430,6 +436,7 @@ impl<D: Driver> Shard<D> {
                 // Whoever asked may have stopped waiting.
                 let _gone = reply.send(self.core.set_trace(connection, is_on));
             }
+            Message::RetireTls { profile, oldest } => self.core.retire_tls(&profile, oldest),
             Message::AddAutoLink(auto_link) => self.core.add_auto_link(&auto_link),
             Message::RemoveAutoLink(auto_link) => self.core.remove_auto_link(&auto_link),
         }
@@ -604,18 +611,22 @@ impl<D: Driver> Shard<D> {
             self.core.close_overloaded(connection);
         }
         let Some(slot) = self.core.connections.get_mut(connection) else { return };
-        if slot.out.pending() > 0 && !slot.sending {
+        if slot.out.pending() > 0
+            && !slot.sending
+            && slot.is_plain()
+            && !slot.is_traced()
+            && slot.out.take_empty_frame()
+        {
             slot.sending = true;
             slot.progress = now;
             slot.engine.spoke(now);
-            let is_traced = slot.is_traced();
-            if !is_traced && slot.out.take_empty_frame() {
-                self.driver.send_static(connection, EMPTY_FRAME);
-            } else {
-                let chunks: Chunks = slot.out.take_chunks(CHUNKS_PER_SEND_MAX).collect();
-                if is_traced {
-                    slot.trace_sent(&chunks);
-                }
+            self.driver.send_static(connection, EMPTY_FRAME);
+        } else if !slot.sending {
+            let chunks = slot.next_chunks(&self.core.pool);
+            if !chunks.is_empty() {
+                slot.sending = true;
+                slot.progress = now;
+                slot.engine.spoke(now);
                 self.driver.send(connection, chunks);
             }
         }
@@ -628,8 +639,12 @@ impl<D: Driver> Shard<D> {
         if was_read && (slot.paused || slot.over_budget) {
             self.driver.pause_receiving(connection);
         }
-        let said_all =
-            slot.out.pending() == 0 && !slot.sending && (slot.engine.is_finished() || slot.peer_ended);
+        let said_all = slot.is_all_sent() && !slot.sending && (slot.engine.is_finished() || slot.peer_ended);
+        if said_all && !slot.engine.is_given_up() && slot.say_goodbye() {
+            // The end of the records goes with a flush of its own.
+            self.core.mark_dirty(connection);
+            return;
+        }
         if said_all || slot.engine.is_given_up() {
             slot.out.clear();
             self.close(connection);

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, ValueEnum};
 use clap_complete::Shell;
 
-use super::problem::Problem;
 use super::views::View;
-use crate::client::{Bus, SaslOptions, Timeout};
+use crate::client::{Bus, SaslOptions, Timeout, TlsOptions};
 
 /// Which router to connect to, and how.
 #[derive(Args, Clone, Debug)]
@@ -21,49 +20,13 @@ pub struct ConnectionOptions {
     #[arg(short, long, value_name = "SECONDS", default_value = "5")]
     pub timeout: Timeout,
 
-    /// Certificate of the client
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub ssl_certificate: Option<PathBuf>,
-
-    /// Key of the certificate
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub ssl_key: Option<PathBuf>,
-
-    /// Certificates of trusted authorities
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub ssl_trustfile: Option<PathBuf>,
-
-    /// Password of the key
-    #[arg(long, value_name = "PASSWORD", hide = true)]
-    pub ssl_password: Option<String>,
-
-    /// File with the password of the key
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub ssl_password_file: Option<PathBuf>,
-
-    /// Don't compare the router's name with its certificate
-    #[arg(long, hide = true)]
-    pub ssl_disable_peer_name_verify: bool,
+    /// How to encrypt.
+    #[command(flatten)]
+    pub tls: TlsOptions,
 
     /// As whom to connect.
     #[command(flatten)]
     pub sasl: SaslOptions,
-}
-
-impl ConnectionOptions {
-    /// Refuses what this version can't do yet, rather than to connect less safely than was asked for.
-    pub(super) fn check(&self) -> Result<(), Problem> {
-        let files = [&self.ssl_certificate, &self.ssl_key, &self.ssl_trustfile, &self.ssl_password_file];
-        let is_tls = files.iter().any(|file| file.is_some())
-            || self.ssl_password.is_some()
-            || self.ssl_disable_peer_name_verify;
-        if is_tls {
-            return Err(Problem::usage(
-                "TLS isn't available yet in this version: leave out the --ssl options",
-            ));
-        }
-        Ok(())
-    }
 }
 
 /// Which router's management node to ask.

@@ -26,14 +26,13 @@ impl Router {
         target: &TargetOptions,
         called: Called,
     ) -> Result<Self, Problem> {
-        connection.check()?;
         let node = match (&target.router, &target.edge_router) {
             (Some(id), _) => format!("_topo/0/{id}/{NODE}"),
             (None, Some(id)) => format!("_edge/{id}/{NODE}"),
             (None, None) => NODE.to_owned(),
         };
         let bus = connection.bus.clone();
-        let management = Management::connect(&bus, connection.timeout.0, &connection.sasl)
+        let management = Management::connect(&bus, connection.timeout.0, &connection.sasl, &connection.tls)
             .map_err(|fault| Problem::of(fault, &bus))?;
         Ok(Self { management, bus, node, called })
     }

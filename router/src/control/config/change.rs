@@ -152,6 +152,18 @@ impl Config {
         self.rebuilt(records, findings)
     }
 
+    /// The configuration with another record in the place of that at `index` of [`Config::records`].
+    ///
+    /// # Errors
+    /// Another entity forbids it: why, without a line that means anything.
+    pub fn with_replaced(&self, index: usize, record: Record) -> Result<Self, ConfigErrors> {
+        let mut records = self.records.clone();
+        if let Some(place) = records.get_mut(index) {
+            *place = record;
+        }
+        self.rebuilt(records, Findings::new(&self.file))
+    }
+
     /// The configuration without the entity at `index` of [`Config::records`].
     ///
     /// # Errors
@@ -169,7 +181,7 @@ impl Config {
     ///
     /// # Errors
     /// Another entity forbids it: why, without a line that means anything.
-    pub fn with_replaced(&self, gone: &[&Record], fresh: &[&Record]) -> Result<Self, ConfigErrors> {
+    pub fn with_others(&self, gone: &[&Record], fresh: &[&Record]) -> Result<Self, ConfigErrors> {
         let mut records: Vec<Record> =
             self.records.iter().filter(|record| !gone.contains(record)).cloned().collect();
         records.extend(fresh.iter().copied().cloned());

@@ -63,7 +63,6 @@ pub const NOT_SERVED: &[(Feature, &str)] = &[
     ),
     (Feature::Exchanges, "messages to such an address go to its own receivers only"),
     (Feature::Fallback, "messages that reach no receiver are released"),
-    (Feature::Tls, "connections aren't encrypted, and a listener that demands encryption isn't opened"),
     (
         Feature::Cyrus,
         "the mechanisms are ANONYMOUS, EXTERNAL, PLAIN and SCRAM-SHA-1, -256 and -512, with the users of 'usersFile' \

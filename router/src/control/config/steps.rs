@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use super::{AddressConfig, AutoLinkConfig, Config, ConnectorConfig, ListenerConfig, Record};
+use super::{
+    AddressConfig, AutoLinkConfig, Config, ConnectorConfig, ListenerConfig, Record, SslProfileConfig,
+};
 
 /// One step. Removals come first, and what clients see comes last: an open port means a ready router.
 #[derive(Clone, PartialEq, Debug)]
@@ -13,6 +15,8 @@ pub enum Step {
     RemoveConnector(ConnectorConfig),
     /// Detach.
     RemoveAutoLink(AutoLinkConfig),
+    /// New connections with TLS are made by this profile.
+    SetProfile(SslProfileConfig),
     /// Nothing of its own applies to these addresses any more.
     RemoveAddress(AddressConfig),
     /// This applies to these addresses now.
@@ -60,6 +64,7 @@ impl Config {
             Step::RemoveListener(_)
             | Step::RemoveConnector(_)
             | Step::RemoveAutoLink(_)
+            | Step::SetProfile(_)
             | Step::SetAddress(_)
             | Step::AddAutoLink(_)
             | Step::AddConnector(_)
@@ -93,6 +98,9 @@ impl Config {
             Step::SetAddress(address) | Step::RemoveAddress(address) => {
                 ("address", self.addresses.iter().position(|other| other == address))
             }
+            Step::SetProfile(profile) => {
+                ("sslProfile", self.ssl_profiles.iter().position(|other| other == profile))
+            }
             Step::Restart(_) => return None,
         };
         self.records.iter().filter(|record| record.entity_name() == section).nth(place?)
@@ -105,6 +113,7 @@ impl Config {
             Step::AddConnector(connector) => ("connector", taken_out(&mut self.connectors, connector)),
             Step::AddAutoLink(link) => ("autoLink", taken_out(&mut self.auto_links, link)),
             Step::SetAddress(address) => ("address", taken_out(&mut self.addresses, address)),
+            Step::SetProfile(profile) => ("sslProfile", taken_out(&mut self.ssl_profiles, profile)),
             Step::RemoveListener(_)
             | Step::RemoveConnector(_)
             | Step::RemoveAutoLink(_)
@@ -144,6 +153,7 @@ impl Config {
             "connector" => Step::AddConnector(self.connectors.get(place)?.clone()),
             "autoLink" => Step::AddAutoLink(self.auto_links.get(place)?.clone()),
             "address" => Step::SetAddress(self.addresses.get(place)?.clone()),
+            "sslProfile" => Step::SetProfile(self.ssl_profiles.get(place)?.clone()),
             _ => return None,
         })
     }
@@ -173,6 +183,7 @@ impl fmt::Display for Step {
             Self::AddConnector(connector) => write!(f, "connector to {} added", connector.host_port()),
             Self::RemoveAutoLink(link) => write!(f, "autoLink {} removed", link_name(link)),
             Self::AddAutoLink(link) => write!(f, "autoLink {} added", link_name(link)),
+            Self::SetProfile(profile) => write!(f, "sslProfile '{}' is another one now", profile.name),
             Self::RemoveAddress(address) => write!(f, "address {} removed", address.matching.text()),
             Self::SetAddress(address) => {
                 write!(f, "address {} is {} now", address.matching.text(), address.distribution)
@@ -196,7 +207,8 @@ impl Step {
             | Self::RemoveConnector(_)
             | Self::RemoveAutoLink(_)
             | Self::RemoveAddress(_) => true,
-            Self::SetAddress(_)
+            Self::SetProfile(_)
+            | Self::SetAddress(_)
             | Self::AddAutoLink(_)
             | Self::AddConnector(_)
             | Self::AddListener(_)
@@ -211,11 +223,12 @@ impl Step {
             Self::RemoveConnector(_) => 1,
             Self::RemoveAutoLink(_) => 2,
             Self::RemoveAddress(_) => 3,
-            Self::SetAddress(_) => 4,
-            Self::AddAutoLink(_) => 5,
-            Self::AddConnector(_) => 6,
-            Self::AddListener(_) => 7,
-            Self::Restart(_) => 8,
+            Self::SetProfile(_) => 4,
+            Self::SetAddress(_) => 5,
+            Self::AddAutoLink(_) => 6,
+            Self::AddConnector(_) => 7,
+            Self::AddListener(_) => 8,
+            Self::Restart(_) => 9,
         }
     }
 }
@@ -223,7 +236,9 @@ impl Step {
 /// Whether a running router can't follow a change of this.
 fn needs_restart(record: &Record) -> bool {
     match record.entity_name() {
-        "listener" | "connector" | "autoLink" | "address" | "log" | "policy" | "vhost" => false,
+        "listener" | "connector" | "autoLink" | "address" | "sslProfile" | "log" | "policy" | "vhost" => {
+            false
+        }
         _ => {
             // What isn't served anyway changes nothing.
             record.entity().feature.is_none_or(|feature| feature.is_served())

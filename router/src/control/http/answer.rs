@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Mutex, Semaphore, oneshot};
 use tower_http::services::ServeDir;
@@ -99,9 +99,10 @@ impl Site {
 }
 
 /// Answers the requests of one client.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, site: Arc<Site>) {
-    // Without it an answer may be late, and nothing worse.
-    let _late = stream.set_nodelay(true);
+pub(super) async fn serve<S>(stream: S, peer: SocketAddr, site: Arc<Site>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = service_fn(move |request| {
         let site = site.clone();
         async move { Ok::<_, Infallible>(answer(site, peer, request).await) }

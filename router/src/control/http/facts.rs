@@ -12,6 +12,19 @@ pub(super) struct ControlFacts {
     pub(super) auto_links: u64,
     /// The connectors.
     pub(super) connectors: Vec<ConnectorFacts>,
+    /// The profiles of TLS in use.
+    pub(super) profiles: Vec<ProfileFacts>,
+}
+
+/// A profile of TLS.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct ProfileFacts {
+    /// Its name.
+    pub(super) name: String,
+    /// How often its files couldn't be read again.
+    pub(super) failures: u64,
+    /// When its certificate expires, in seconds since 1970; 0: it has none.
+    pub(super) not_after: u64,
 }
 
 /// A connector.
@@ -33,9 +46,15 @@ pub(super) async fn answer(endpoints: Endpoints, mut questions: Receiver<oneshot
             name: config.name.unwrap_or_default(),
             is_up: status.state == ConnectorState::Success,
         });
+        let profiles = endpoints.tls().statuses().into_iter().map(|(name, status, not_after)| ProfileFacts {
+            name,
+            failures: status.failures,
+            not_after: not_after.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0),
+        });
         let facts = ControlFacts {
             auto_links: endpoints.auto_links().len() as u64,
             connectors: connectors.collect(),
+            profiles: profiles.collect(),
         };
         // Whoever asked may have stopped waiting.
         let _gone = reply.send(facts);

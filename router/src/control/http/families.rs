@@ -3,7 +3,7 @@
 //! `qdr_…` are `qdrouterd`'s names, with its types and meaning. (There a gauge may end in `_total`, too.)
 //! `process_…` are those that Prometheus's own clients have. The others are ours.
 
-use super::facts::ControlFacts;
+use super::facts::{ControlFacts, ProfileFacts};
 use super::process::Process;
 use crate::base::buffer::PoolUsage;
 use crate::base::histogram::Histogram;
@@ -268,6 +268,11 @@ fn of_router(facts: &Facts<'_>) -> Vec<Family> {
         known.push(labels.clone());
         is_new
     });
+    let of_profiles = |value: fn(&ProfileFacts) -> u64| -> Vec<_> {
+        let of_one =
+            |profile: &ProfileFacts| (vec![("profile", profile.name.clone())], Sample::Whole(value(profile)));
+        facts.control.profiles.iter().map(of_one).collect()
+    };
     vec![
         family(
             "ringmain_build_info",
@@ -281,10 +286,27 @@ fn of_router(facts: &Facts<'_>) -> Vec<Family> {
             Kind::Gauge,
             connectors.collect(),
         ),
+        family(
+            "ringmain_tls_profile_load_failures",
+            "How often the files of an sslProfile couldn't be read again; those before stay in use.",
+            Kind::Counter,
+            of_profiles(|profile| profile.failures),
+        ),
+        family(
+            "ringmain_tls_certificate_expiry_seconds",
+            "When the certificate of an sslProfile expires, in seconds since 1970.",
+            Kind::Gauge,
+            of_profiles(|profile| profile.not_after),
+        ),
         counter(
             "ringmain_authentication_failures",
             "Clients that weren't who they said, or didn't keep to their SASL mechanism.",
             facts.sum(|totals| totals.authentication_failures),
+        ),
+        counter(
+            "ringmain_tls_handshake_failures",
+            "Connections whose TLS handshake came to nothing.",
+            facts.sum(|totals| totals.handshake_failures),
         ),
         counter(
             "ringmain_connections_refused",

@@ -30,9 +30,10 @@ use super::config::HttpConfig;
 use super::endpoints::Endpoints;
 use super::handle::ShardsHandle;
 use crate::base::id::ListenerId;
-use crate::base::limits::{HTTP_CONNECTIONS_MAX, WEBSOCKETS_MAX};
+use crate::base::limits::{HANDSHAKE_TIMEOUT_DEFAULT, HTTP_CONNECTIONS_MAX, WEBSOCKETS_MAX};
 use crate::log;
 use crate::log::{Level, Module};
+use crate::shard::tls::TlsSettings;
 use answer::{Shared, Site};
 use facts::ControlFacts;
 use std::cell::RefCell;
@@ -42,9 +43,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// How long accepting rests after it failed, since it would fail at once again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -67,7 +71,12 @@ struct Inner {
 /// What the control thread tells the HTTP thread.
 enum Command {
     /// Serve clients that come through these sockets.
-    Serve { listener: ListenerId, config: HttpConfig, sockets: Vec<TcpListener> },
+    Serve {
+        listener: ListenerId,
+        config: HttpConfig,
+        tls: Option<Arc<TlsSettings>>,
+        sockets: Vec<TcpListener>,
+    },
     /// Accept nobody on this listener any more.
     Stop(ListenerId),
     /// Accept nobody, wait until what was said last to WebSocket clients has gone, and end.
@@ -90,6 +99,7 @@ impl Http {
         &self,
         listener: ListenerId,
         config: &HttpConfig,
+        tls: Option<Arc<TlsSettings>>,
         sockets: Vec<TcpListener>,
     ) -> Result<(), String> {
         let fault = |error: std::io::Error| format!("can't serve HTTP: {error}");
@@ -97,7 +107,7 @@ impl Http {
         for socket in &sockets {
             socket.set_nonblocking(true).map_err(fault)?;
         }
-        let command = Command::Serve { listener, config: config.clone(), sockets };
+        let command = Command::Serve { listener, config: config.clone(), tls, sockets };
         commands.send(command).map_err(|_| "the HTTP thread has ended".to_owned())
     }
 
@@ -163,12 +173,12 @@ async fn run(mut commands: UnboundedReceiver<Command>, shared: Arc<Shared>) {
     let mut listeners: HashMap<ListenerId, Vec<JoinHandle<()>>> = HashMap::new();
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Serve { listener, config, sockets } => {
+            Command::Serve { listener, config, tls, sockets } => {
                 let site = Arc::new(Site::new(listener, config, shared.clone()));
                 for socket in sockets {
                     match tokio::net::TcpListener::from_std(socket) {
                         Ok(socket) => {
-                            let accepting = accept(socket, site.clone(), connections.clone());
+                            let accepting = accept(socket, site.clone(), tls.clone(), connections.clone());
                             listeners.entry(listener).or_default().push(tokio::spawn(accepting));
                         }
                         Err(error) => log!(Module::Http, Level::Error, "Can't listen: {error}"),
@@ -192,15 +202,34 @@ async fn run(mut commands: UnboundedReceiver<Command>, shared: Arc<Shared>) {
 }
 
 /// Accepts clients for ever.
-async fn accept(socket: tokio::net::TcpListener, site: Arc<Site>, connections: Arc<Semaphore>) {
+async fn accept(
+    socket: tokio::net::TcpListener,
+    site: Arc<Site>,
+    tls: Option<Arc<TlsSettings>>,
+    connections: Arc<Semaphore>,
+) {
     loop {
         // With too many there, the next ones wait in the kernel.
         let Ok(permit) = connections.clone().acquire_owned().await else { return };
         match socket.accept().await {
             Ok((stream, peer)) => {
-                let serving = answer::serve(stream, peer, site.clone());
+                // Without it an answer may be late, and nothing worse.
+                let _late = stream.set_nodelay(true);
+                let (site, tls) = (site.clone(), tls.clone());
                 tokio::spawn(async move {
-                    serving.await;
+                    match tls {
+                        None => answer::serve(stream, peer, site).await,
+                        Some(tls) => match encrypted(stream, &tls).await {
+                            Ok(stream) => answer::serve(stream, peer, site).await,
+                            Err(reason) => {
+                                log!(
+                                    Module::Http,
+                                    Level::Info,
+                                    "HTTP connection from {peer} failed: TLS: {reason}"
+                                );
+                            }
+                        },
+                    }
                     drop(permit);
                 });
             }
@@ -209,5 +238,14 @@ async fn accept(socket: tokio::net::TcpListener, site: Arc<Site>, connections: A
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
+    }
+}
+
+/// Shakes hands with a client.
+async fn encrypted(stream: TcpStream, tls: &TlsSettings) -> Result<TlsStream<TcpStream>, String> {
+    let acceptor = TlsAcceptor::from(tls.server()?);
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT_DEFAULT, acceptor.accept(stream)).await {
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(_) => Err("the client took too long over the handshake".to_owned()),
     }
 }

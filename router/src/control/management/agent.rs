@@ -91,7 +91,7 @@ impl Agent {
         let Self { follower, configuration, addresses, policies, logs, endpoints, .. } = self;
         // First, so that all that follows is in the new files; and whatever the configuration has.
         logs.reopen();
-        endpoints.reread_users();
+        endpoints.reread_files();
         let reloaded = follower.reload(Followers { configuration, addresses, policies, logs }).await;
         service_manager::reloaded(reloaded);
     }
@@ -442,6 +442,14 @@ impl Agent {
                 self.follow_policy(named).await;
                 log!(Module::Agent, Level::Info, "Updated {}", entity.identity);
                 Ok(reply::message(request, &Ok((Status::Ok, entity.map(named.dialect)))))
+            }
+            "sslProfile" => {
+                let entities = self.entities_of(named.of, &[]).await?;
+                let Some(entity) = pick(&entities, request.name, request.identity)? else {
+                    return Err(self.not_found(named, request.name, request.identity).await);
+                };
+                let updated = self.configuration.update_profile(&entity.identity, &attributes)?;
+                Ok(reply::message(request, &Ok((Status::Ok, updated.map(named.dialect)))))
             }
             _ if named.of.operations.contains(&Operation::Update) => Err(not_yet(named, "UPDATE")),
             _ => Err(not_allowed(named, "UPDATE")),

@@ -7,7 +7,7 @@ use super::reply::Refusal;
 use super::schema::Named;
 use crate::control::config::schema::EntityType;
 use crate::control::config::{
-    BY_MANAGEMENT, Config, ConfigError, ConfigErrors, Json, ListenerConfig, Member, Record,
+    BY_MANAGEMENT, Config, ConfigError, ConfigErrors, Json, ListenerConfig, Member, Record, SslProfileConfig,
 };
 use crate::control::endpoints::{EndpointId, Endpoints};
 use ringmain_codec::{Value, View};
@@ -82,6 +82,16 @@ impl Configuration {
 
     fn with_status(&self, configured: &Configured) -> Entity {
         let entity = configured.entity.clone();
+        if entity.of.type_name == "sslProfile" {
+            return match self.endpoints.tls().status(&entity.name) {
+                Some((status, not_after)) => entity
+                    .with("loads", Field::Ulong(status.loads))
+                    .with("failedLoads", Field::Ulong(status.failures))
+                    .with("lastError", status.error.map_or(Field::Null, Field::from))
+                    .with("notAfter", not_after.map_or(Field::Null, Field::Long)),
+                None => entity,
+            };
+        }
         let Some(id) = configured.endpoint else { return entity };
         match entity.of.type_name {
             "connector" => {
@@ -209,7 +219,7 @@ impl Configuration {
         let of_type = |record: &&Record| is_it(record.entity().type_name);
         let gone: Vec<&Record> = old.records.iter().filter(of_type).collect();
         let fresh: Vec<&Record> = new.records.iter().filter(of_type).collect();
-        let changed = self.config.with_replaced(&gone, &fresh).map_err(refused)?;
+        let changed = self.config.with_others(&gone, &fresh).map_err(refused)?;
         let mut all = std::mem::take(&mut self.all);
         let mut records = self.config.records.iter();
         all.retain(|_| records.next().is_some_and(|record| !gone.contains(&record)));
@@ -273,6 +283,64 @@ impl Configuration {
         Ok(())
     }
 
+    /// Lets an sslProfile be what the file has now.
+    ///
+    /// # Errors
+    /// Its files can't be used, and everything is as it was: a sentence for the user.
+    pub(super) fn set_profile(&mut self, profile: &SslProfileConfig, record: &Record) -> Result<(), String> {
+        self.endpoints.set_profile(profile.clone())?;
+        let is_it = |other: &Configured| {
+            other.entity.of.type_name == "sslProfile" && other.entity.name == profile.name
+        };
+        match self.all.iter().position(is_it) {
+            Some(place) => {
+                let changed = self.config.with_replaced(place, record.clone());
+                self.config = changed.map_err(|errors| refused(errors).description)?;
+                let identity = std::mem::take(&mut self.all[place].entity.identity);
+                let entity = from_record(record, place, &self.router_id);
+                self.all[place].entity = Entity { identity, ..entity };
+            }
+            None => {
+                let changed =
+                    self.config.with_record(record.clone()).map_err(|errors| refused(errors).description)?;
+                let number = self.take_number(record.entity());
+                self.config = changed;
+                self.all.push(Configured {
+                    entity: from_record(record, number, &self.router_id),
+                    endpoint: None,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an sslProfile other attributes, and reads its files again, also if none has changed.
+    ///
+    /// # Errors
+    /// An attribute may not be so, or the files can't be used: why. Everything is as it was then.
+    pub(super) fn update_profile(
+        &mut self,
+        identity: &str,
+        attributes: &[(&str, Value<'_>)],
+    ) -> Result<Entity, Refusal> {
+        let is_it = |other: &Configured| {
+            other.entity.of.type_name == "sslProfile" && other.entity.identity == identity
+        };
+        let Some(place) = self.all.iter().position(is_it) else {
+            return Err(Refusal::bad("the entity is in no configuration"));
+        };
+        let changed = self.config.with_updated(place, members(attributes)?).map_err(refused)?;
+        let record = changed.records[place].clone();
+        let name = &self.all[place].entity.name;
+        let profile = changed.ssl_profiles.iter().find(|profile| profile.name == *name).cloned();
+        let profile = profile.ok_or_else(|| Refusal::bad("the entity is in no configuration"))?;
+        self.endpoints.set_profile(profile).map_err(Refusal::bad)?;
+        let entity = from_record(&record, place, &self.router_id);
+        self.all[place].entity = Entity { identity: identity.to_owned(), ..entity };
+        self.config = changed;
+        Ok(self.with_status(&self.all[place]))
+    }
+
     /// Removes an entity that the file doesn't have any more, unless management has done so before.
     ///
     /// # Errors
@@ -308,17 +376,18 @@ fn refused(errors: ConfigErrors) -> Refusal {
     Refusal::bad(messages.join("; "))
 }
 
-/// Attributes as the configuration's checks take them, without those that tell which entity they are of.
+/// The attributes of a request as the configuration's checks take them, without those that say which entity it is.
 fn members(attributes: &[(&str, Value<'_>)]) -> Result<Vec<Member>, Refusal> {
-    let mut members = Vec::new();
-    for (attribute, value) in attributes.iter().filter(|(attribute, _)| !["name", "type"].contains(attribute))
-    {
-        let value = json(value, DEPTH_MAX).ok_or_else(|| {
-            Refusal::bad(format!("'{attribute}' has a value of a type that no attribute has"))
-        })?;
-        members.push(Member { key: (*attribute).to_owned(), line: BY_MANAGEMENT, value });
-    }
-    Ok(members)
+    attributes
+        .iter()
+        .filter(|(attribute, _)| !["name", "type", "identity"].contains(attribute))
+        .map(|(attribute, value)| {
+            let value = json(value, DEPTH_MAX).ok_or_else(|| {
+                Refusal::bad(format!("'{attribute}' has a value of a type that no attribute has"))
+            })?;
+            Ok(Member { key: (*attribute).to_owned(), line: BY_MANAGEMENT, value })
+        })
+        .collect()
 }
 
 /// The value of an attribute as the configuration's checks take it; `None` if none has such a type.

@@ -97,6 +97,7 @@ impl Running for Following<'_> {
                     tokio::time::sleep(PORT_PAUSE).await;
                 }
             }
+            Step::SetProfile(profile) => configuration.set_profile(profile, record),
             Step::SetAddress(address) => {
                 addresses.set(address).await;
                 Ok(())

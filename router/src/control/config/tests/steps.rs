@@ -19,6 +19,7 @@ fn word(step: &Step) -> String {
         Step::AddAutoLink(link) => format!("+autoLink {}", link.address.as_deref().unwrap_or_default()),
         Step::RemoveAddress(address) => format!("-address {}", address.matching.text()),
         Step::SetAddress(address) => format!("=address {} {}", address.matching.text(), address.distribution),
+        Step::SetProfile(profile) => format!("=profile {}", profile.name),
         Step::Restart(what) => format!("restart {what}"),
     }
 }

@@ -45,11 +45,12 @@ impl TlsOptions {
             || self.ssl_disable_peer_name_verify
     }
 
-    /// What encrypts the connection to `target`; `None`: neither its URL nor an option asks for that.
+    /// What encrypts the connection to `target`, and who we are by our certificate; `None`: neither its URL nor an option
+    /// asks for that.
     ///
     /// # Errors
     /// A file can't be used: a sentence for the user.
-    pub(crate) fn session(&self, target: &Target) -> Result<Option<Session>, String> {
+    pub(super) fn session(&self, target: &Target) -> Result<Option<(Session, Option<Arc<str>>)>, String> {
         if !target.is_encrypted && !self.is_asked_for() {
             return Ok(None);
         }
@@ -83,6 +84,7 @@ impl TlsOptions {
         };
         let material = Profile::load(files).map_err(in_our_words)?.current();
         let config = material.client(!self.ssl_disable_peer_name_verify);
-        Session::client(config, &target.host, 0).map(Some)
+        let session = Session::client(config, &target.host, 0)?;
+        Ok(Some((session, material.own_name.clone())))
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,6 +40,8 @@ pub(super) struct Wire {
     interrupts: UnixStream,
     /// What encrypts; `None`: nothing does.
     tls: Option<Session>,
+    /// Who we are by our certificate.
+    own_name: Option<Arc<str>>,
     /// The engine's end.
     pub(super) connection: Connection<()>,
     /// What the engine has to say.
@@ -80,7 +83,7 @@ impl Wire {
         sasl: &SaslOptions,
         tls: &TlsOptions,
     ) -> Result<Self, Failure> {
-        let tls = tls.session(target).map_err(Failure::Failed)?;
+        let (tls, own_name) = tls.session(target).map_err(Failure::Failed)?.unzip();
         let credentials = sasl.credentials(target.login.as_ref()).map_err(Failure::Failed)?;
         let failed = |error: io::Error| Failure::Failed(format!("can't connect to {target}: {error}"));
         let interrupts = interrupts().map_err(failed)?;
@@ -106,6 +109,7 @@ impl Wire {
             socket,
             interrupts,
             tls,
+            own_name: own_name.flatten(),
             connection,
             out,
             received: vec![0; READ_BYTES].into_boxed_slice(),
@@ -228,7 +232,9 @@ impl Wire {
             }
         }
         if was_handshaking && !tls.is_handshaking() {
-            self.connection.set_transport(Transport { is_encrypted: true, ..Transport::default() });
+            let external_identity = self.own_name.take();
+            let transport = Transport { is_encrypted: true, external_identity, ..Transport::default() };
+            self.connection.set_transport(transport);
         }
         Ok(())
     }

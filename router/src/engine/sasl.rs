@@ -27,7 +27,7 @@ pub const ANONYMOUS: &str = "ANONYMOUS";
 pub struct Transport {
     /// Whether it is encrypted.
     pub is_encrypted: bool,
-    /// Who the peer is by its certificate: the name for EXTERNAL. `None`: it showed none.
+    /// Who the client, be it the peer or we, is by its certificate: the name for EXTERNAL. `None`: it has none to show.
     pub external_identity: Option<Arc<str>>,
     /// How it is encrypted; `None`: not at all, or not by this router.
     pub encryption: Option<Encryption>,

@@ -144,7 +144,7 @@ pub(super) struct Shaken {
     outgoing: Vec<u8>,
     plain: Vec<u8>,
     result: Result<(Box<Session>, bool), String>,
-    /// Who the peer is by its certificate.
+    /// Who the client is by its certificate.
     identity: Option<Arc<str>>,
 }
 
@@ -177,9 +177,14 @@ impl Shake {
         if let Ok((session, _)) = &shaken.result
             && !session.is_handshaking()
         {
-            let naming = &settings.profile.current().naming;
-            shaken.identity =
-                session.peer_certificate().and_then(|certificate| naming.name(certificate)).map(Arc::from);
+            let material = settings.profile.current();
+            shaken.identity = match settings.role {
+                TlsRole::Server { .. } => {
+                    let name = |certificate| material.naming.name(certificate);
+                    session.peer_certificate().and_then(name).map(Arc::from)
+                }
+                TlsRole::Client { .. } => material.own_name.clone(),
+            };
         }
         shaken
     }

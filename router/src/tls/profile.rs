@@ -79,6 +79,8 @@ pub struct Material {
     clients: [Arc<ClientConfig>; 2],
     /// How peers are named by their certificates.
     pub naming: Naming,
+    /// Who we are to those whom we connect to: the subject of our certificate; `None`: we have none to show.
+    pub own_name: Option<Arc<str>>,
     /// The number of this version.
     pub ordinal: u64,
     /// When our certificate ends to be valid, in seconds since 1970; `None`: there is none.
@@ -242,6 +244,10 @@ fn read(files: &ProfileFiles) -> Result<Material, String> {
             None => HashMap::new(),
         },
     };
+    let own_name = own.as_ref().map(|(chain, _)| {
+        let name = chain.first().and_then(|certificate| Naming::default().name(certificate));
+        Arc::from(name.unwrap_or_default())
+    });
     let not_after = own.as_ref().and_then(|(chain, _)| not_after(chain.first()?));
     let client = |is_name_verified: bool| -> Result<Arc<ClientConfig>, String> {
         let roots = match &roots {
@@ -309,7 +315,7 @@ fn read(files: &ProfileFiles) -> Result<Material, String> {
             files.name
         )
     });
-    Ok(Material { servers, no_roots, clients, naming, ordinal: files.ordinal, not_after })
+    Ok(Material { servers, no_roots, clients, naming, own_name, ordinal: files.ordinal, not_after })
 }
 
 fn unusable(error: Error) -> String {

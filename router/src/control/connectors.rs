@@ -236,6 +236,7 @@ fn settings(
         link_capacity: config.link_capacity,
         trace: config.is_traced,
         name: config.name.clone().unwrap_or_default(),
+        policy_vhost: config.policy_vhost.clone(),
         role,
         tls,
         ..connection_settings(engine, config.strip_annotations, &config.open_properties)

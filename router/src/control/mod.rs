@@ -8,6 +8,7 @@ mod handle;
 mod http;
 mod management;
 mod open_properties;
+mod policy;
 mod registry;
 mod reload;
 pub mod router;

@@ -7,8 +7,9 @@
 use crate::base::id::ShardId;
 use crate::io::uring::UringDriver;
 use crate::rcu::Publisher;
+use crate::routing::policy::Policy;
 use crate::routing::{AddressSettings, Consumer, Snapshot};
-use crate::shard::mailbox::{Change, Mailbox, Message, Report};
+use crate::shard::mailbox::{self, Mailbox, Message, Report};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
@@ -20,15 +21,27 @@ const REPORTS_PER_SNAPSHOT_MAX: usize = 256;
 /// How soon a full mailbox is tried again, and old snapshots that a shard may still look at.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// A change of the configuration of addresses. It holds for addresses that come into use after it.
+/// A change of the configuration that shards see in the snapshot.
 #[derive(Debug)]
 pub(super) struct Reconfigure {
-    /// The pattern that says which addresses.
-    pub(super) pattern: String,
-    /// What applies to them from now on; `None`: nothing of its own any more.
-    pub(super) settings: Option<AddressSettings>,
+    /// What changes.
+    pub(super) change: Change,
     /// Is told when the shards can see it.
     pub(super) done: oneshot::Sender<()>,
+}
+
+/// What changes of the configuration.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// Some addresses. It holds for those that come into use after it.
+    Addresses {
+        /// The pattern that says which.
+        pattern: String,
+        /// What applies to them from now on; `None`: nothing of its own any more.
+        settings: Option<AddressSettings>,
+    },
+    /// Who may connect, and what they may do. It holds for connections that are opened after it.
+    Policy(Arc<Policy>),
 }
 
 /// What a shard hasn't been told yet.
@@ -80,19 +93,25 @@ impl Registry {
     }
 
     fn reconfigure(&mut self, change: Reconfigure) {
-        match change.settings {
-            Some(settings) => self.snapshot.configure(&change.pattern, settings),
-            None => self.snapshot.unconfigure(&change.pattern),
-        };
+        let Reconfigure { change, done } = change;
+        match change {
+            Change::Addresses { pattern, settings: Some(settings) } => {
+                self.snapshot.configure(&pattern, settings);
+            }
+            Change::Addresses { pattern, settings: None } => {
+                self.snapshot.unconfigure(&pattern);
+            }
+            Change::Policy(policy) => self.snapshot.policy = policy,
+        }
         self.publisher.publish(self.snapshot.clone());
         // Whoever asked may have stopped waiting.
-        let _gone = change.done.send(());
+        let _gone = done.send(());
     }
 
     fn publish(&mut self, batch: &mut Vec<Report>) {
         let mut keys: Vec<Arc<str>> = Vec::new();
         for report in batch.drain(..) {
-            for Change { key, receivers, destinations } in report.changes {
+            for mailbox::Change { key, receivers, destinations } in report.changes {
                 self.snapshot.set_consumer(&key, Consumer { shard: report.shard, receivers, destinations });
                 keys.push(key.into());
             }

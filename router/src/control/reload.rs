@@ -15,6 +15,12 @@ pub(super) trait Running {
     /// A file of the log can't be opened: a sentence for the user.
     fn follow_log(&mut self, config: &Config) -> Result<(), String>;
 
+    /// Lets the policy follow `new`, where `old` was applied before.
+    ///
+    /// # Errors
+    /// It doesn't go with what management has made: a sentence for the user. Nothing has changed then.
+    async fn follow_policy(&mut self, old: &Config, new: &Config) -> Result<(), String>;
+
     /// Takes a step other than [`Step::Restart`]. `record` is what it adds or removes.
     ///
     /// # Errors
@@ -95,6 +101,19 @@ pub(super) async fn reload(
             }
         }
     }
+    if (&new.policy, &new.vhosts) != (&applied.policy, &applied.vhosts) {
+        match running.follow_policy(applied, &new).await {
+            Ok(()) => {
+                taken += 1;
+                log!(Module::Server, Level::Notice, "{}: the policy follows its sections", new.file);
+            }
+            Err(reason) => {
+                failed += 1;
+                log!(Module::Server, Level::Error, "{}: policy: failed: {reason}", new.file);
+                new.forget_policy(applied);
+            }
+        }
+    }
     let file = new.file.clone();
     *applied = new;
     match (taken, failed) {
@@ -140,6 +159,10 @@ mod tests {
     impl Running for Noted {
         fn follow_log(&mut self, _: &Config) -> Result<(), String> {
             self.note("log".to_owned())
+        }
+
+        async fn follow_policy(&mut self, _: &Config, _: &Config) -> Result<(), String> {
+            self.note("policy".to_owned())
         }
 
         async fn take(&mut self, step: &Step, _: &Record) -> Result<(), String> {

@@ -8,6 +8,7 @@ use super::endpoints::{Endpoints, for_http};
 use super::http::Http;
 use super::management::{self, Management};
 use super::open_properties;
+use super::policy::policy;
 use super::service_manager;
 use super::shards::{self, Idling, Shards};
 use super::stuck;
@@ -22,6 +23,7 @@ use crate::engine::settings::SaslPolicy;
 use crate::io::uring::probe;
 use crate::log;
 use crate::log::{Level, Module};
+use crate::routing::policy::counts::Counts;
 use crate::routing::{AddressSettings, Snapshot, Treatment};
 use crate::sasl::{ListenerAuthenticator, UserStore};
 use crate::shard::slots::{ConnectionRole, ListenerSettings};
@@ -57,7 +59,9 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
     probe().map_err(|unsupported| unsupported.to_string())?;
     let id = config.router.id.clone().unwrap_or_else(generated_id);
     let cpus = cpus(config)?;
-    let snapshot = snapshot(config, &id);
+    let counts = Arc::new(Counts::default());
+    let mut snapshot = snapshot(config, &id);
+    snapshot.policy = Arc::new(policy(config, &counts));
     let idling = Idling { idle: config.router.idle, napi: config.router.napi };
     let users = RouterUsers::read(config)?;
     let tls = TlsProfiles::new(config);
@@ -106,6 +110,7 @@ pub fn run(config: &Config, test_hooks: bool, operational: impl FnOnce()) -> Res
             mailboxes: shards.mailboxes(),
             reconfigure: shards.reconfigure(),
             endpoints: endpoints.clone(),
+            counts,
         };
         let management = Management::start(setup, hang_up);
         let management = tokio_uring::spawn(management.await?.run());
@@ -317,6 +322,7 @@ pub(super) fn listener_settings(
         max_message_size: listener.max_message_size,
         trace: listener.is_traced,
         half_open: listener.half_open,
+        policy_vhost: listener.policy_vhost.clone(),
         // What comes over WebSocket was decrypted by the HTTP thread.
         is_encrypted_outside: listener.http.is_some() && tls.is_some(),
         tls: tls.filter(|_| listener.http.is_none()),

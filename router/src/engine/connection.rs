@@ -494,6 +494,25 @@ impl<D: Copy + Default> Connection<D> {
         }
     }
 
+    /// Keeps the peer to less than the settings say: to frames and session windows of so many bytes, and so many sessions.
+    /// 0 is as the settings say. What our open has told already doesn't change.
+    pub fn restrict(&mut self, frame_bytes: u32, window_bytes: u32, sessions: u16) {
+        if self.open_sent || (frame_bytes, window_bytes, sessions) == (0, 0, 0) {
+            return;
+        }
+        let settings = Rc::make_mut(&mut self.settings);
+        if frame_bytes != 0 {
+            settings.max_frame_size = settings.max_frame_size.min(frame_bytes.max(MIN_MAX_FRAME_SIZE));
+        }
+        if window_bytes != 0 {
+            let frames = (window_bytes / settings.max_frame_size).max(1);
+            settings.session_frames_max = settings.session_frames_max.min(frames);
+        }
+        if sessions != 0 {
+            settings.sessions_announced = Some(sessions);
+        }
+    }
+
     /// Sends our open. Calls after the first do nothing.
     pub fn send_open(&mut self, out: &mut Output) {
         if self.open_sent {
@@ -506,7 +525,9 @@ impl<D: Copy + Default> Connection<D> {
             container_id: &settings.container_id,
             hostname: settings.hostname.as_deref(),
             max_frame_size: settings.max_frame_size,
-            channel_max: settings.channel_max,
+            channel_max: settings
+                .sessions_announced
+                .map_or(settings.channel_max, |most| settings.channel_max.min(most.saturating_sub(1))),
             // Half of what we bear, so that a peer which uses up what we announce isn't cut off (§2.4.5).
             idle_time_out: settings
                 .idle_timeout

@@ -39,6 +39,9 @@ pub struct Settings {
     pub idle_timeout: Option<Duration>,
     /// How long the peer may take to its open. `None`: for ever.
     pub handshake_timeout: Option<Duration>,
+    /// How many sessions the peer is told that it may have; `None`: as many as there are channels. A further one
+    /// is begun all the same, for the connection's user to end.
+    pub sessions_announced: Option<u16>,
     /// The most frames that a session's incoming-window announces.
     pub session_frames_max: u32,
     /// Whether SASL is used.
@@ -66,6 +69,7 @@ impl Default for Settings {
             channel_max: 32_767,
             idle_timeout: Some(Duration::from_secs(16)),
             handshake_timeout: None,
+            sessions_announced: None,
             session_frames_max: u32::MAX >> 1,
             sasl: SaslPolicy::Optional,
             authenticator: None,

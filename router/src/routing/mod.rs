@@ -6,6 +6,7 @@ pub mod address;
 pub mod choose;
 pub mod pattern;
 pub mod persistent;
+pub mod policy;
 pub mod snapshot;
 pub mod table;
 

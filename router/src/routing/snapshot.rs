@@ -3,6 +3,7 @@
 use super::address::{Address, Class};
 use super::pattern::PatternTree;
 use super::persistent::PersistentMap;
+use super::policy::Policy;
 use crate::base::id::ShardId;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -68,6 +69,8 @@ pub struct Snapshot {
     pub router_id: Arc<str>,
     /// The treatment of addresses that aren't configured.
     pub default_treatment: Treatment,
+    /// Who may connect, and what they may do.
+    pub policy: Arc<Policy>,
     patterns: Arc<PatternTree<AddressSettings>>,
     /// Whether an ingress phase other than 0 was ever configured.
     has_phases: bool,
@@ -81,6 +84,7 @@ impl Snapshot {
         Self {
             router_id: router_id.into(),
             default_treatment,
+            policy: Arc::default(),
             patterns: Arc::default(),
             has_phases: false,
             consumers: PersistentMap::default(),

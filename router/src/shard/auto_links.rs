@@ -352,7 +352,7 @@ impl Core {
             target: Some(Target::Node(target)),
             snd_settle_mode: SenderSettleMode::Mixed,
             rcv_settle_mode: ReceiverSettleMode::First,
-            max_message_size: slot.listener.max_message_size,
+            max_message_size: slot.max_message_size,
         };
         let name = format!("auto-link.{}", random_name());
         let Some(link) = slot.engine.send_attach(channel, &name, role, &attachment, &mut slot.out) else {

@@ -31,7 +31,7 @@ impl Core {
             }
             Event::WindowOpened(channel) => self.window_opened(key, channel),
             Event::Opened(open) => self.opened(key, &open),
-            Event::Begun(_) => {}
+            Event::Begun(channel) => self.session_begun(key, channel),
             Event::Sasl(duty) => self.take_duty(key, duty),
             Event::AttachRequested { link, attach } => self.attach_requested(key, link, &attach),
             Event::Attached { link, attach } => self.auto_link_answered(key, link, &attach),
@@ -44,6 +44,10 @@ impl Core {
                 if let Some(slot) = self.connections.get_mut(key) {
                     slot.engine.clear_link(link);
                 }
+                if matches!(&cause, Cause::Ours(fault) if fault.condition == Condition::MESSAGE_SIZE_EXCEEDED)
+                {
+                    self.message_too_large(key);
+                }
             }
             Event::Ended { channel, cause } => self.session_lost(key, channel, &cause),
             Event::Closed(cause) => self.connection_lost(key, &cause),
@@ -55,6 +59,10 @@ impl Core {
         let Some(slot) = self.connections.get_mut(key) else { return };
         slot.container = open.container_id.into();
         slot.half_open = None;
+        if !self.admit(key, open.hostname) {
+            return;
+        }
+        let Some(slot) = self.connections.get_mut(key) else { return };
         slot.engine.send_open(&mut slot.out);
         if slot.is_internal() {
             return;
@@ -177,6 +185,10 @@ impl Core {
             self.session_lost(key, channel, cause);
         }
         self.forget_auto_links_of(key);
+        if let Some(slot) = self.connections.get_mut(key) {
+            // Whoever comes in its place needn't wait until the socket is closed.
+            (slot.governed, slot.counted) = (None, None);
+        }
         if let Some(slot) = self.connections.get(key)
             && slot.engine.is_open_received()
             && !slot.is_internal()

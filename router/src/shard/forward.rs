@@ -67,6 +67,7 @@ impl Core {
             party,
             settled: arrived.settled,
             message_format: arrived.message_format,
+            is_governed: ingress.is_governed,
         };
         let next = if arrived.first {
             link.counters.begin(arrived.settled, self.second);
@@ -196,7 +197,8 @@ impl Core {
             // Nothing goes anywhere before there is something of it.
             return Some(self.wait_for_front(&source, payload));
         }
-        let depth = if address.is_some() { Depth::Annotations } else { Depth::Properties };
+        let depth =
+            if address.is_some() && !source.is_governed { Depth::Annotations } else { Depth::Properties };
         let found = if source.message_format == 0 || address.is_none() {
             match scan(payload, !more, depth) {
                 Front::Ready(found) => found,
@@ -217,8 +219,13 @@ impl Core {
             }
         } else {
             // Another format than AMQP's own (§3.2): its bytes mean nothing here.
-            Found { priority: DEFAULT_PRIORITY, to: None, router_annotations: None }
+            Found { priority: DEFAULT_PRIORITY, to: None, user_id: None, router_annotations: None }
         };
+        if source.is_governed
+            && let Err(fault) = self.may_send(&source, &found, address.is_none())
+        {
+            return self.reject(&source, &fault, more);
+        }
         let address = match address {
             Some(address) => Some(address),
             None => {

@@ -15,7 +15,7 @@ pub const DEFAULT_PRIORITY: u8 = 4;
 pub enum Depth {
     /// Header and annotations.
     Annotations,
-    /// The properties too, for their `to`.
+    /// The properties too, for their `to` and `user-id`.
     Properties,
 }
 
@@ -37,6 +37,8 @@ pub struct Found<'p> {
     pub priority: u8,
     /// The `to` of the properties, if they were looked at.
     pub to: Option<&'p str>,
+    /// The `user-id` of the properties, if they were looked at.
+    pub user_id: Option<&'p [u8]>,
     /// Where the message-annotations lie, if there are annotations of routers in them.
     pub router_annotations: Option<Range<usize>>,
 }
@@ -80,7 +82,7 @@ fn truncated() -> Fault {
 /// `None`: the payload ends where a section could follow that matters.
 fn try_scan(payload: &[u8], depth: Depth) -> Result<Option<Found<'_>>, SectionError> {
     let mut sections = Sections::new(payload);
-    let mut found = Found { priority: DEFAULT_PRIORITY, to: None, router_annotations: None };
+    let mut found = Found { priority: DEFAULT_PRIORITY, to: None, user_id: None, router_annotations: None };
     loop {
         let Some(kind) = sections.peek()? else { return Ok(None) };
         match kind {
@@ -103,7 +105,7 @@ fn try_scan(payload: &[u8], depth: Depth) -> Result<Option<Found<'_>>, SectionEr
 
 fn try_scan_to_end(payload: &[u8]) -> Result<Found<'_>, SectionError> {
     let mut sections = Sections::new(payload);
-    let mut found = Found { priority: DEFAULT_PRIORITY, to: None, router_annotations: None };
+    let mut found = Found { priority: DEFAULT_PRIORITY, to: None, user_id: None, router_annotations: None };
     while sections.peek()?.is_some() {
         take(&mut sections, &mut found)?;
     }
@@ -126,7 +128,8 @@ fn take<'p>(sections: &mut Sections<'p>, found: &mut Found<'p>) -> Result<(), Se
             }
         }
         SectionKind::Properties => {
-            found.to = Properties::from_section(&section).map_err(SectionError::Malformed)?.to;
+            let properties = Properties::from_section(&section).map_err(SectionError::Malformed)?;
+            (found.to, found.user_id) = (properties.to, properties.user_id);
         }
         SectionKind::DeliveryAnnotations
         | SectionKind::ApplicationProperties

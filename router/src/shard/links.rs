@@ -60,6 +60,17 @@ pub enum Direction {
     Out(Egress),
 }
 
+impl Direction {
+    /// What the peer does on such a link.
+    #[must_use]
+    pub const fn peer_role(&self) -> Role {
+        match self {
+            Self::In(_) => Role::Sender,
+            Self::Out(_) => Role::Receiver,
+        }
+    }
+}
+
 /// A link on which the peer sends.
 #[derive(Default)]
 pub struct Ingress {
@@ -71,6 +82,8 @@ pub struct Ingress {
     pub draining: bool,
     /// Whether the link is in the list of those whose credit is to be looked at.
     pub credit_due: bool,
+    /// Whether the policy looks at its messages.
+    pub is_governed: bool,
 }
 
 impl Ingress {
@@ -181,8 +194,10 @@ impl Core {
                 Condition::RESOURCE_LIMIT_EXCEEDED,
                 "this connection has as many links as a connection may have",
             )),
-            Role::Sender => self.attach_sender(key, link, attach),
-            Role::Receiver => self.attach_receiver(key, link, attach),
+            Role::Sender | Role::Receiver => self.may_attach(key, attach).and_then(|()| match attach.role {
+                Role::Sender => self.attach_sender(key, link, attach),
+                Role::Receiver => self.attach_receiver(key, link, attach),
+            }),
         };
         let Err(fault) = answer else { return };
         let Some(slot) = self.connections.get_mut(key) else { return };
@@ -242,7 +257,10 @@ impl Core {
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size,
         };
-        let direction = Direction::In(Ingress::default());
+        let governed = self.connections.get(key).and_then(|slot| slot.governed.as_ref());
+        let is_governed = governed
+            .is_some_and(|governed| address.is_none() || !governed.permissions().allows_user_id_proxy);
+        let direction = Direction::In(Ingress { is_governed, ..Ingress::default() });
         let Some(link_key) = self.add_link(key, link, attach, address, direction, attachment) else {
             return Ok(());
         };
@@ -353,7 +371,7 @@ impl Core {
         attachment: impl FnOnce(u64) -> Attachment<'a>,
     ) -> Option<LinkKey> {
         let slot = self.connections.get_mut(key)?;
-        let attachment = attachment(slot.listener.max_message_size);
+        let attachment = attachment(slot.max_message_size);
         if let Err(fault) = slot.engine.accept_link(link, &attachment, &mut slot.out) {
             self.end_session(key, link.channel, fault);
             if let Some(address) = address {
@@ -402,8 +420,11 @@ impl Core {
         let id = self.next_link_id;
         self.next_link_id += self.id_step;
         let made = make(id, slot);
-        let link = made.link;
+        let (link, role) = (made.link, made.direction.peer_role());
         let key = self.links.insert(made);
+        if let Some(governed) = &mut slot.governed {
+            governed.count_link(role, true);
+        }
         slot.engine.set_user(link, Some(key.into()));
         slot.links += 1;
         self.outside_links += usize::from(slot.party.is_outside());
@@ -468,6 +489,9 @@ impl Core {
         self.outside_links -= usize::from(link.party.is_outside());
         if let Some(slot) = self.connections.get_mut(link.connection) {
             slot.links = slot.links.saturating_sub(1);
+            if let Some(governed) = &mut slot.governed {
+                governed.count_link(link.direction.peer_role(), false);
+            }
         }
         match &mut link.direction {
             Direction::In(ingress) => {

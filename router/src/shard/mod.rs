@@ -56,6 +56,7 @@ pub mod meters;
 mod neighbours;
 mod outcome;
 mod payload;
+mod policy;
 mod queue;
 mod rest;
 pub mod seat;
@@ -160,6 +161,8 @@ pub struct Source {
     pub settled: bool,
     /// Its message-format.
     pub message_format: u32,
+    /// Whether the policy looks at it.
+    pub is_governed: bool,
 }
 
 /// What a shard counts for one kind of [`Party`]. Plain numbers: only its own thread touches them.

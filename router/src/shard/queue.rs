@@ -94,7 +94,8 @@ impl Egress {
     /// What the engine is told of a delivery that is to be sent now, under this tag, and that came in this second.
     #[inline]
     pub(super) fn new_delivery(&self, outgoing: &Outgoing, tag: u64, came: Second) -> NewDelivery<Peer> {
-        let Source { delivery, party: _, settled: came_settled, message_format } = outgoing.source;
+        let Source { delivery, party: _, settled: came_settled, message_format, is_governed: _ } =
+            outgoing.source;
         let settled = match self.settle {
             Settle::Always => true,
             Settle::Never => false,

@@ -2,6 +2,7 @@
 
 use super::guard::{HalfOpen, HalfOpenLimits};
 use super::mailbox::DialledEvent;
+use super::policy::Governed;
 use super::rest::Rest;
 use super::share::Share;
 use super::tls::{Tls, TlsSettings};
@@ -11,6 +12,7 @@ use crate::base::id::{ConnectionKey, LinkKey, ShardId};
 use crate::base::time::Instant;
 use crate::engine::sasl::Transport;
 use crate::engine::{Connection, OfDelivery, Progress, Settings, Side};
+use crate::routing::policy;
 use ringmain_codec::{Symbol, Value, Writer};
 use std::collections::VecDeque;
 use std::fmt;
@@ -58,6 +60,8 @@ pub struct ListenerSettings {
     pub link_capacity: u32,
     /// The largest message taken, in bytes; 0: any.
     pub max_message_size: u64,
+    /// The vhost whose policy holds for its connections, whatever they ask for.
+    pub policy_vhost: Option<String>,
     /// Whether annotations of routers are taken out of what comes.
     pub strip_in: bool,
     /// Whether annotations of routers are taken out of what goes.
@@ -143,6 +147,14 @@ pub struct Slot {
     pub closing: bool,
     /// The report that its output waits for.
     pub held_for: Option<u64>,
+    /// What the policy allows it, where it governs it.
+    pub governed: Option<Box<Governed>>,
+    /// Counts it with the clients of the router.
+    pub counted: Option<policy::counts::Presence>,
+    /// The largest message taken, in bytes; 0: any.
+    pub max_message_size: u64,
+    /// Whether that limit is the policy's, which closes the connection of who exceeds it.
+    pub closes_on_large_message: bool,
     /// Counts it until the peer's open has come.
     pub half_open: Option<HalfOpen>,
     /// When the peer's open came.
@@ -276,10 +288,12 @@ impl Core {
         address: SocketAddr,
         settings: &SharedSettings,
         half_open: Option<HalfOpen>,
+        counted: policy::counts::Presence,
     ) -> ConnectionKey {
         let key = self.add_slot(Origin::Client(address), settings, Side::Acceptor);
         if let Some(slot) = self.connections.get_mut(key) {
             slot.half_open = half_open;
+            slot.counted = Some(counted);
         }
         key
     }
@@ -295,6 +309,7 @@ impl Core {
         if let Some(slot) = self.connections.get_mut(key) {
             slot.dialler = Some(dialler);
         }
+        self.govern_dialled(key);
         key
     }
 
@@ -345,6 +360,10 @@ impl Core {
             over: false,
             closing: false,
             held_for: None,
+            governed: None,
+            counted: None,
+            max_message_size: settings.listener.max_message_size,
+            closes_on_large_message: false,
             half_open: None,
             opened_at: self.now,
             last_delivery: Instant::default(),

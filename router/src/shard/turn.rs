@@ -487,8 +487,10 @@ impl<D: Driver> Shard<D> {
                 "A connection from {peer} is closed: the shard has {CONNECTIONS_MAX}"
             );
         }
-        if let Some(settings) = settings.filter(|_| self.shutdown.is_none() && !full) {
-            let key = self.core.accept(peer, settings, half_open);
+        let settings = settings.filter(|_| self.shutdown.is_none() && !full);
+        let counted = settings.and_then(|_| self.core.count_client(peer));
+        if let (Some(settings), Some(counted)) = (settings, counted) {
+            let key = self.core.accept(peer, settings, half_open, counted);
             self.driver.open(key, socket);
         } else {
             let me = usize::from(self.core.shard.0);

@@ -185,3 +185,34 @@ fn reload_under_load_loses_nothing() {
     assert!(receiver.wait().expect("it is our child").success());
     assert_eq!(case.router.stop().code(), Some(0));
 }
+
+#[test]
+fn the_policy_follows_its_sections() {
+    let port = free_port();
+    let policy = |group: &str| {
+        format!(
+            "{}policy {{\n    enableVhostPolicy: yes\n}}\nvhost {{\n    hostname: $default\n    groups: {{\n        all: {{\n            users: *\n            \
+             remoteHosts: *\n            {group}\n        }}\n    }}\n}}\n",
+            listener(port)
+        )
+    };
+    let mut case = Case::start(&policy("sources: first"));
+    let attach = |address: &str| {
+        let url = format!("amqp://127.0.0.1:{port}/{address}");
+        let ran = run(&["receive", &url, "-n", "1", "--timeout", "0.3"]);
+        !text(&ran.stderr).contains("link disallowed by local policy")
+    };
+    assert!(attach("first") && !attach("second"));
+    let said = case.reload(&policy("sources: second"));
+    assert!(said.contains("read again, 1 change made"), "{said}");
+    assert!(!attach("first") && attach("second"));
+    case.folder
+        .write("r.conf", &policy("sources: second\n            targets: a\n            targetPattern: b"));
+    case.router.signal(Signal::HUP);
+    case.router.await_line("nothing has changed");
+    assert!(attach("second"));
+    let said = case.reload(&listener(port));
+    assert!(said.contains("read again, 1 change made"), "{said}");
+    assert!(attach("first"));
+    assert_eq!(case.router.stop().code(), Some(0));
+}

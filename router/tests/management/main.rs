@@ -12,5 +12,6 @@ mod load;
 mod manager;
 mod numbers;
 mod operations;
+mod policy;
 mod replay;
 mod trace;

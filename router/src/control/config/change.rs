@@ -176,6 +176,18 @@ impl Config {
         self.rebuilt(records, Findings::new(&self.file))
     }
 
+    /// The configuration with the entities `fresh`, at the end of [`Config::records`], in the place of those that are
+    /// like one of `gone`.
+    ///
+    /// # Errors
+    /// Another entity forbids it: why, without a line that means anything.
+    pub fn with_others(&self, gone: &[&Record], fresh: &[&Record]) -> Result<Self, ConfigErrors> {
+        let mut records: Vec<Record> =
+            self.records.iter().filter(|record| !gone.contains(record)).cloned().collect();
+        records.extend(fresh.iter().copied().cloned());
+        self.rebuilt(records, Findings::new(&self.file))
+    }
+
     fn rebuilt(&self, records: Vec<Record>, mut findings: Findings) -> Result<Self, ConfigErrors> {
         let config = typed::build(records, &mut findings);
         let warnings = findings.finish()?;

@@ -69,7 +69,6 @@ pub const NOT_SERVED: &[(Feature, &str)] = &[
          ('ringmain user')",
     ),
     (Feature::AuthService, "nobody is asked who clients are"),
-    (Feature::Policy, "whoever can connect may send and receive everything"),
     (Feature::MultiTenancy, "all clients share one address space"),
     (Feature::MessageLog, "message contents aren't logged"),
     (Feature::TimestampFormat, "the log has times such as 2026-01-31 23:59:59.000000 +0000"),

@@ -126,6 +126,15 @@ impl Config {
         }
     }
 
+    /// Takes the policy of `applied` back, because its own couldn't be applied, so that it counts as missing.
+    pub(in crate::control) fn forget_policy(&mut self, applied: &Self) {
+        let is_of_policy = |record: &Record| ["policy", "vhost"].contains(&record.entity_name());
+        self.policy = applied.policy.clone();
+        self.vhosts.clone_from(&applied.vhosts);
+        self.records.retain(|record| !is_of_policy(record));
+        self.records.extend(applied.records.iter().filter(|record| is_of_policy(record)).cloned());
+    }
+
     fn removal(&self, record: &Record) -> Option<Step> {
         let place = self.place(record)?;
         Some(match record.entity_name() {
@@ -227,7 +236,9 @@ impl Step {
 /// Whether a running router can't follow a change of this.
 fn needs_restart(record: &Record) -> bool {
     match record.entity_name() {
-        "listener" | "connector" | "autoLink" | "address" | "sslProfile" | "log" => false,
+        "listener" | "connector" | "autoLink" | "address" | "sslProfile" | "log" | "policy" | "vhost" => {
+            false
+        }
         _ => {
             // What isn't served anyway changes nothing.
             record.entity().feature.is_none_or(|feature| feature.is_served())

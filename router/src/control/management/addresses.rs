@@ -7,7 +7,7 @@ use super::dialect::Dialect;
 use super::field::Field;
 use super::reply::Refusal;
 use crate::control::config::{AddressConfig, AddressMatch, Distribution};
-use crate::control::registry::Reconfigure;
+use crate::control::registry::{Change, Reconfigure};
 use crate::control::router::treatment;
 use crate::routing::{AddressSettings, PHASE_MAX};
 use ringmain_codec::Value;
@@ -280,7 +280,11 @@ impl Addresses {
     async fn publish(&self, pattern: String, settings: Option<AddressSettings>) {
         let (done, is_done) = oneshot::channel();
         // Without a registry there is no router any more.
-        if self.reconfigure.send(Reconfigure { pattern, settings, done }).is_ok() {
+        if self
+            .reconfigure
+            .send(Reconfigure { change: Change::Addresses { pattern, settings }, done })
+            .is_ok()
+        {
             let _gone = is_done.await;
         }
     }

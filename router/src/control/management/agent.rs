@@ -5,6 +5,7 @@ use super::configured::{self, Configuration};
 use super::dialect::Dialect;
 use super::entities::{self, Entity, Process, RouterFacts};
 use super::field::{Field, Rows};
+use super::policies::{self, Policies};
 
 use super::follow::{Follower, Followers};
 use super::logs::{self, Logs};
@@ -23,9 +24,11 @@ use crate::io::uring::UringDriver;
 use crate::log;
 use crate::log::{Level, Module};
 use crate::routing::MANAGEMENT_NODE;
+use crate::routing::policy::counts::Counts;
 use crate::shard::mailbox::Mailbox;
 use crate::shard::survey::{AddressFacts, ConnectionFacts, LinkFacts, Subject};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 use tokio::sync::mpsc;
 
@@ -44,6 +47,8 @@ pub(in crate::control) struct Setup<'c> {
     pub(in crate::control) reconfigure: mpsc::UnboundedSender<Reconfigure>,
     /// What was made of the file's listeners, connectors and auto-links, and makes more.
     pub(in crate::control) endpoints: Endpoints,
+    /// What the policy counts.
+    pub(in crate::control) counts: Arc<Counts>,
 }
 
 /// What answers.
@@ -52,6 +57,7 @@ pub(super) struct Agent {
     process: Process,
     configuration: Configuration,
     addresses: Addresses,
+    policies: Policies,
     logs: Logs,
     follower: Follower,
     endpoints: Endpoints,
@@ -60,12 +66,13 @@ pub(super) struct Agent {
 impl Agent {
     /// An agent of a router that is just starting.
     pub(super) fn new(setup: Setup<'_>) -> Self {
-        let Setup { config, router_id, mailboxes, reconfigure, endpoints } = setup;
+        let Setup { config, router_id, mailboxes, reconfigure, endpoints, counts } = setup;
         Self {
             shards: Shards::new(mailboxes),
             process: Process::new(router_id),
             configuration: Configuration::new(config, endpoints.clone(), router_id),
-            addresses: Addresses::new(&config.addresses, reconfigure),
+            addresses: Addresses::new(&config.addresses, reconfigure.clone()),
+            policies: Policies::new(reconfigure, counts),
             logs: Logs::new(config),
             follower: Follower::new(config),
             endpoints,
@@ -81,11 +88,11 @@ impl Agent {
     /// has changed in it.
     pub(super) async fn reload(&mut self) {
         service_manager::reloading();
-        let Self { follower, configuration, addresses, logs, endpoints, .. } = self;
+        let Self { follower, configuration, addresses, policies, logs, endpoints, .. } = self;
         // First, so that all that follows is in the new files; and whatever the configuration has.
         logs.reopen();
         endpoints.reread_files();
-        let reloaded = follower.reload(Followers { configuration, addresses, logs }).await;
+        let reloaded = follower.reload(Followers { configuration, addresses, policies, logs }).await;
         service_manager::reloaded(reloaded);
     }
 
@@ -242,6 +249,12 @@ impl Agent {
                 }
                 Ok(metrics.into_iter().collect())
             }
+            policies::STATS_TYPE => Ok(self.policies.stats(self.configuration.config())),
+            "policy" => {
+                let mut policy = self.configuration.entities(of);
+                policy.iter_mut().for_each(|entity| self.policies.report(entity));
+                Ok(policy)
+            }
             _ => Ok(self.configuration.entities(of)),
         }
     }
@@ -355,6 +368,7 @@ impl Agent {
             _ if configured::is_made_here(named.of) => {
                 check_attributes(named, &attributes)?;
                 let entity = self.configuration.create(named, request.name, &attributes)?;
+                self.follow_policy(named).await;
                 log!(Module::Agent, Level::Info, "Created {}", entity.identity);
                 Ok(reply::message(request, &Ok((Status::Created, entity.map(named.dialect)))))
             }
@@ -383,7 +397,9 @@ impl Agent {
                 if !configured::is_made_here(named.of) {
                     return Err(not_yet(named, "DELETE"));
                 }
-                self.configuration.delete(named.of, &entity.identity)?
+                let is_deleted = self.configuration.delete(named.of, &entity.identity)?;
+                self.follow_policy(named).await;
+                is_deleted
             }
         };
         if !deleted {
@@ -412,6 +428,20 @@ impl Agent {
                     Some(entity) => Ok(reply::message(request, &Ok((Status::Ok, entity.map(named.dialect))))),
                     None => Err(self.not_found(named, request.name, request.identity).await),
                 }
+            }
+            _ if policies::is_of_policy(named.of.type_name) => {
+                let entities = self.entities_of(named.of, &[]).await?;
+                if request.name.is_none() && request.identity.is_none() {
+                    return Err(not_named(named));
+                }
+                let Some(found) = pick(&entities, request.name, request.identity)? else {
+                    return Err(self.not_found(named, request.name, request.identity).await);
+                };
+                check_attributes(named, &attributes)?;
+                let entity = self.configuration.update(named.of, &found.identity, &attributes)?;
+                self.follow_policy(named).await;
+                log!(Module::Agent, Level::Info, "Updated {}", entity.identity);
+                Ok(reply::message(request, &Ok((Status::Ok, entity.map(named.dialect)))))
             }
             "sslProfile" => {
                 let entities = self.entities_of(named.of, &[]).await?;
@@ -477,6 +507,13 @@ impl Agent {
             }
         }
         Ok(reply::message(request, &Ok((Status::Ok, body))))
+    }
+
+    /// Lets the shards follow what has changed, if that is of the policy.
+    async fn follow_policy(&self, named: Named) {
+        if policies::is_of_policy(named.of.type_name) {
+            self.policies.publish(self.configuration.config()).await;
+        }
     }
 
     /// The type that DELETE and UPDATE are about: the given one, or that of what is called so.

@@ -34,7 +34,7 @@ pub(super) struct Configuration {
 }
 
 /// The types whose entities management makes and deletes.
-const TYPES: [&str; 3] = ["listener", "connector", "router.config.autoLink"];
+const TYPES: [&str; 4] = ["listener", "connector", "router.config.autoLink", "vhost"];
 
 /// Whether management makes and deletes entities of a type, with this.
 pub(super) fn is_made_here(of: &EntityType) -> bool {
@@ -156,27 +156,86 @@ impl Configuration {
         let number = self.take_number(of);
         let entity = from_record(&record, number, &self.router_id);
         self.config = changed;
-        self.all.push(Configured { entity, endpoint: Some(endpoint) });
+        self.all.push(Configured { entity, endpoint });
         Ok(self.all.last().map(|configured| self.with_status(configured)).expect("just added"))
     }
 
-    /// Makes what the last entity of a configuration is about.
-    fn make(&self, of: &EntityType, changed: &Config) -> Result<EndpointId, Refusal> {
+    /// Makes what the last entity of a configuration is about, if that takes more than an entry.
+    fn make(&self, of: &EntityType, changed: &Config) -> Result<Option<EndpointId>, Refusal> {
         let nothing = || Refusal::bad("the entity is in no configuration");
         match of.type_name {
             "listener" => {
                 let config = changed.listeners.last().ok_or_else(nothing)?;
-                self.endpoints.create_listener(config.clone()).map_err(Refusal::bad)
+                self.endpoints.create_listener(config.clone()).map(Some).map_err(Refusal::bad)
             }
             "connector" => {
                 let config = changed.connectors.last().ok_or_else(nothing)?;
-                Ok(self.endpoints.create_connector(config.clone()))
+                Ok(Some(self.endpoints.create_connector(config.clone())))
             }
-            _ => {
+            "router.config.autoLink" => {
                 let config = changed.auto_links.last().ok_or_else(nothing)?;
-                self.endpoints.create_auto_link(config.clone()).map_err(Refusal::bad)
+                self.endpoints.create_auto_link(config.clone()).map(Some).map_err(Refusal::bad)
             }
+            _ => Ok(None),
         }
+    }
+
+    /// Changes the entity with this identity.
+    ///
+    /// # Errors
+    /// It may not be as it was asked for: why. Nothing has changed then.
+    pub(super) fn update(
+        &mut self,
+        of: &EntityType,
+        identity: &str,
+        attributes: &[(&str, Value<'_>)],
+    ) -> Result<Entity, Refusal> {
+        let index = self
+            .all
+            .iter()
+            .position(|other| other.entity.of.type_name == of.type_name && other.entity.identity == identity)
+            .ok_or_else(|| Refusal::bad("the entity is in no configuration"))?;
+        let changed = self.config.with_updated(index, members(attributes)?).map_err(refused)?;
+        let record = changed.records.get(index).ok_or_else(|| Refusal::bad("the entity is gone"))?;
+        let before = &self.all[index].entity;
+        let (identity, name) = (before.identity.clone(), before.name.clone());
+        let entity = Entity { identity, name, ..from_record(record, index, &self.router_id) };
+        self.all[index].entity = entity;
+        self.config = changed;
+        Ok(self.with_status(&self.all[index]))
+    }
+
+    /// Puts the entities of the types that `is_it` names as `new` has them in the place of those that `old` has.
+    /// What management has made stays.
+    ///
+    /// # Errors
+    /// They don't go with what management has made: why. Nothing has changed then.
+    pub(super) fn replace_of_file(
+        &mut self,
+        old: &Config,
+        new: &Config,
+        is_it: impl Fn(&str) -> bool,
+    ) -> Result<(), Refusal> {
+        let of_type = |record: &&Record| is_it(record.entity().type_name);
+        let gone: Vec<&Record> = old.records.iter().filter(of_type).collect();
+        let fresh: Vec<&Record> = new.records.iter().filter(of_type).collect();
+        let changed = self.config.with_others(&gone, &fresh).map_err(refused)?;
+        let mut all = std::mem::take(&mut self.all);
+        let mut records = self.config.records.iter();
+        all.retain(|_| records.next().is_some_and(|record| !gone.contains(&record)));
+        self.all = all;
+        for record in fresh {
+            let number = self.take_number(record.entity());
+            let entity = from_record(record, number, &self.router_id);
+            self.all.push(Configured { entity, endpoint: None });
+        }
+        self.config = changed;
+        Ok(())
+    }
+
+    /// All that is configured.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Deletes the entity with this identity, and what was made for it. Tells whether it was there.
@@ -216,7 +275,7 @@ impl Configuration {
             "listener" => changed.listeners.last().is_some_and(ListenerConfig::is_served),
             _ => true,
         };
-        let endpoint = if is_served { Some(self.make(of, &changed)?) } else { None };
+        let endpoint = if is_served { self.make(of, &changed)? } else { None };
         let number = self.take_number(of);
         let entity = from_record(record, number, &self.router_id);
         self.config = changed;

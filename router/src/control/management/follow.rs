@@ -4,6 +4,7 @@
 use super::addresses::Addresses;
 use super::configured::Configuration;
 use super::logs::Logs;
+use super::policies::{Policies, is_of_policy};
 use crate::control::config::{Config, Record, Step};
 use crate::control::reload::{Reloaded, Running, reload};
 use crate::log;
@@ -26,6 +27,7 @@ pub(super) struct Follower {
 pub(super) struct Followers<'a> {
     pub(super) configuration: &'a mut Configuration,
     pub(super) addresses: &'a mut Addresses,
+    pub(super) policies: &'a Policies,
     pub(super) logs: &'a mut Logs,
 }
 
@@ -62,6 +64,13 @@ impl Running for Following<'_> {
     fn follow_log(&mut self, config: &Config) -> Result<(), String> {
         log::apply(&config.log_settings()).map_err(|error| error.to_string())?;
         *self.followers.logs = Logs::new(config);
+        Ok(())
+    }
+
+    async fn follow_policy(&mut self, old: &Config, new: &Config) -> Result<(), String> {
+        let Followers { configuration, policies, .. } = &mut self.followers;
+        configuration.replace_of_file(old, new, is_of_policy).map_err(|refusal| refusal.description)?;
+        policies.publish(configuration.config()).await;
         Ok(())
     }
 

@@ -33,6 +33,7 @@ mod field;
 mod follow;
 mod logs;
 mod observed;
+mod policies;
 mod query;
 mod reply;
 mod request;

@@ -51,6 +51,9 @@ impl TlsProfiles {
         let config = config.ok_or_else(|| format!("there is no sslProfile '{name}'"))?;
         let profile = Profile::load(files(config, trusted))
             .map_err(|reason| format!("sslProfile '{name}': {reason}"))?;
+        if let Some(warning) = &profile.current().warning {
+            log!(Module::Server, Level::Warning, "sslProfile '{name}': {warning}");
+        }
         state.used.push(Used {
             name: name.to_owned(),
             trusted: trusted.map(Path::to_path_buf),

@@ -105,12 +105,13 @@ pub fn versions(protocols: &[String]) -> Result<Vec<&'static SupportedProtocolVe
 
 /// The suites that a profile's `ciphers` chooses, in OpenSSL's notation (ciphers(1)): names with `:` between them, `!` and
 /// `-` take away, `+` joins words that must all hold. As there, those of TLS 1.3 aren't touched by it, unless it names
-/// some of them.
+/// some of them. A list is often written for several libraries: what isn't served is passed over as long as something is
+/// left, and returned as a sentence for the user.
 ///
 /// # Errors
-/// It names what isn't served, or leaves nothing: a sentence for the user.
-pub fn suites(ciphers: Option<&str>) -> Result<Vec<SupportedCipherSuite>, String> {
-    let Some(ciphers) = ciphers else { return Ok(ALL_CIPHER_SUITES.to_vec()) };
+/// It leaves nothing: a sentence for the user.
+pub fn suites(ciphers: Option<&str>) -> Result<(Vec<SupportedCipherSuite>, Option<String>), String> {
+    let Some(ciphers) = ciphers else { return Ok((ALL_CIPHER_SUITES.to_vec(), None)) };
     let mut chosen: Vec<&Known> = Vec::new();
     let mut banned: Vec<CipherSuite> = Vec::new();
     let mut missing: Vec<&str> = Vec::new();
@@ -140,13 +141,16 @@ pub fn suites(ciphers: Option<&str>) -> Result<Vec<SupportedCipherSuite>, String
             }
         }
     }
-    if !missing.is_empty() {
+    let warning = (!missing.is_empty()).then(|| {
         let served: Vec<&str> = KNOWN.iter().map(|known| known.openssl).collect();
-        return Err(format!(
+        format!(
             "'ciphers' names what isn't served: {}. Served are: {}",
             missing.join(", "),
             served.join(", ")
-        ));
+        )
+    });
+    if chosen.is_empty() {
+        return Err(warning.unwrap_or_else(|| "'ciphers' leaves no suite".to_owned()));
     }
     let is_1_3 = |known: &Known| known.iana == known.openssl;
     let names_1_3 = chosen.iter().any(|known| is_1_3(known));
@@ -154,7 +158,7 @@ pub fn suites(ciphers: Option<&str>) -> Result<Vec<SupportedCipherSuite>, String
     let wanted: Vec<CipherSuite> = chosen.into_iter().chain(of_1_3).map(|known| known.suite).collect();
     let supported =
         |suite: &CipherSuite| ALL_CIPHER_SUITES.iter().find(|other| other.suite() == *suite).copied();
-    Ok(wanted.iter().filter_map(supported).collect())
+    Ok((wanted.iter().filter_map(supported).collect(), warning))
 }
 
 /// Whether a suite is meant by a name, or by words joined with `+`.
@@ -170,6 +174,7 @@ fn is_meant(known: &Known, name: &str) -> bool {
             | "COMPLEMENTOFDEFAULT"
             | "HIGH"
             | "ECDHE"
+            | "ECDH"
             | "EECDH"
             | "kECDHE"
             | "kEECDH"
@@ -192,7 +197,7 @@ mod tests {
     use super::*;
 
     fn names(ciphers: &str) -> Vec<&'static str> {
-        suites(Some(ciphers)).unwrap().iter().map(|suite| suite_name(suite.suite()).0).collect()
+        suites(Some(ciphers)).unwrap().0.iter().map(|suite| suite_name(suite.suite()).0).collect()
     }
 
     const OF_1_3: [&str; 3] =
@@ -207,12 +212,15 @@ mod tests {
         assert_eq!(names("ECDHE+AESGCM:!aECDSA:-AES128").first(), Some(&"ECDHE-RSA-AES256-GCM-SHA384"));
         assert_eq!(names("HIGH:!aNULL:!MD5").len(), 9);
         assert_eq!(names("TLS_AES_128_GCM_SHA256"), ["TLS_AES_128_GCM_SHA256"]);
-        assert_eq!(suites(None).unwrap().len(), 9);
+        assert_eq!(suites(None).unwrap().0.len(), 9);
     }
 
     #[test]
     fn what_is_not_served_is_named() {
-        let reason = suites(Some("ECDHE-RSA-AES128-GCM-SHA256:AES128-SHA:RC4-MD5")).unwrap_err();
+        let (left, said) = suites(Some("ECDHE-RSA-AES128-GCM-SHA256:AES128-SHA:RC4-MD5")).unwrap();
+        assert_eq!(left.len(), 4);
+        assert!(said.unwrap().contains("AES128-SHA, RC4-MD5"));
+        let reason = suites(Some("AES128-SHA:RC4-MD5")).unwrap_err();
         assert!(reason.contains("AES128-SHA, RC4-MD5"), "{reason}");
         let reason = versions(&["TLSv1".to_owned()]).unwrap_err();
         assert!(reason.contains("TLSv1,"), "{reason}");

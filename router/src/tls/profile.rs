@@ -81,6 +81,8 @@ pub struct Material {
     pub naming: Naming,
     /// Who we are to those whom we connect to: the subject of our certificate; `None`: we have none to show.
     pub own_name: Option<Arc<str>>,
+    /// What it asks for that isn't served: a sentence for the user.
+    pub warning: Option<String>,
     /// The number of this version.
     pub ordinal: u64,
     /// When our certificate ends to be valid, in seconds since 1970; `None`: there is none.
@@ -219,8 +221,8 @@ fn stamps(files: &ProfileFiles) -> Vec<Stamp> {
 }
 
 fn read(files: &ProfileFiles) -> Result<Material, String> {
-    let provider =
-        CryptoProvider { cipher_suites: suites(files.ciphers.as_deref())?, ..aws_lc_rs::default_provider() };
+    let (cipher_suites, warning) = suites(files.ciphers.as_deref())?;
+    let provider = CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() };
     let provider = Arc::new(provider);
     let versions = versions(&files.protocols)?;
     let roots = match &files.ca_cert_file {
@@ -315,7 +317,7 @@ fn read(files: &ProfileFiles) -> Result<Material, String> {
             files.name
         )
     });
-    Ok(Material { servers, no_roots, clients, naming, own_name, ordinal: files.ordinal, not_after })
+    Ok(Material { servers, no_roots, clients, naming, own_name, warning, ordinal: files.ordinal, not_after })
 }
 
 fn unusable(error: Error) -> String {

@@ -82,6 +82,16 @@ fn with_free_ports(name: &str, are_free: bool) -> (Folder, PathBuf) {
         }
     }
     let folder = Folder::new();
+    if are_free && copy.contains("/etc/pki/") {
+        // What the file names, where a test may write.
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        let certificate = params.self_signed(&key).expect("it signs itself").pem();
+        folder.write("tls.crt", &certificate);
+        folder.write("ca.crt", &certificate);
+        folder.write("tls.key", &key.serialize_pem());
+        copy = copy.replace("/etc/pki/", &format!("{}/", folder.path().display()));
+    }
     let path = folder.write(name, &copy);
     (folder, path)
 }

@@ -37,6 +37,9 @@ pub struct TlsOptions {
     pub ssl_disable_peer_name_verify: bool,
 }
 
+/// A session, and who its client is by its certificate.
+pub(super) type Identified = (Session, Option<Arc<str>>);
+
 impl TlsOptions {
     fn is_asked_for(&self) -> bool {
         let files = [&self.ssl_certificate, &self.ssl_key, &self.ssl_trustfile, &self.ssl_password_file];
@@ -50,7 +53,7 @@ impl TlsOptions {
     ///
     /// # Errors
     /// A file can't be used: a sentence for the user.
-    pub(super) fn session(&self, target: &Target) -> Result<Option<(Session, Option<Arc<str>>)>, String> {
+    pub(super) fn session(&self, target: &Target) -> Result<Option<Identified>, String> {
         if !target.is_encrypted && !self.is_asked_for() {
             return Ok(None);
         }

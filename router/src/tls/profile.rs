@@ -409,8 +409,7 @@ fn pem_fault(error: &rustls::pki_types::pem::Error) -> String {
 
 /// The first block of PEM in `text`, which begins with it.
 fn pem_block(text: &str) -> &str {
-    let end =
-        text.find("-----END").and_then(|end| Some(end + text[end..].find('\n').unwrap_or(text.len() - end)));
+    let end = text.find("-----END").map(|end| end + text[end..].find('\n').unwrap_or(text.len() - end));
     &text[..end.unwrap_or(text.len())]
 }
 

@@ -37,8 +37,8 @@ pub struct TlsOptions {
     pub ssl_disable_peer_name_verify: bool,
 }
 
-/// A session, and who we are by the certificate that we show in it.
-pub(super) type Begun = (Session, Option<Arc<str>>);
+/// A session, and who its client is by its certificate.
+pub(super) type Identified = (Session, Option<Arc<str>>);
 
 impl TlsOptions {
     fn is_asked_for(&self) -> bool {
@@ -53,7 +53,7 @@ impl TlsOptions {
     ///
     /// # Errors
     /// A file can't be used: a sentence for the user.
-    pub(super) fn session(&self, target: &Target) -> Result<Option<Begun>, String> {
+    pub(super) fn session(&self, target: &Target) -> Result<Option<Identified>, String> {
         if !target.is_encrypted && !self.is_asked_for() {
             return Ok(None);
         }

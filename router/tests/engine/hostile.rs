@@ -444,7 +444,7 @@ fn exchange(seed: u64) {
         connection.set_transport(Transport {
             is_encrypted: random.bool(),
             external_identity: random.bool().then(|| "fred".into()),
-            encryption: None,
+            ..Transport::default()
         });
         let mut peer = Peer::new(random.fork(), 1);
         let mut inbox = ProtocolHeader::SASL.to_bytes().to_vec();

@@ -237,6 +237,7 @@ fn settings(
         trace: config.is_traced,
         name: config.name.clone().unwrap_or_default(),
         policy_vhost: config.policy_vhost.clone(),
+        logged_components: config.message_logging_components.clone(),
         role,
         tls,
         ..connection_settings(engine, config.strip_annotations, &config.open_properties)

@@ -323,6 +323,7 @@ pub(super) fn listener_settings(
         trace: listener.is_traced,
         half_open: listener.half_open,
         policy_vhost: listener.policy_vhost.clone(),
+        logged_components: listener.message_logging_components.clone(),
         // What comes over WebSocket was decrypted by the HTTP thread.
         is_encrypted_outside: listener.http.is_some() && tls.is_some(),
         tls: tls.filter(|_| listener.http.is_none()),

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use time::{OffsetDateTime, UtcOffset};
 
 use super::level::{Level, Module};
+use super::time_format::TimeFormat;
 
 /// The longest text of a line, in bytes; what is longer is cut off and ends in `…`.
 pub(super) const TEXT_BYTES_MAX: usize = 4096;
@@ -45,9 +46,16 @@ impl Record {
     }
 
     /// Appends the line, with its newline, to `out`.
-    pub(super) fn write(&self, out: &mut String, has_timestamp: bool, is_utc: bool, has_source: bool) {
+    pub(super) fn write(
+        &self,
+        out: &mut String,
+        has_timestamp: bool,
+        is_utc: bool,
+        time_format: Option<&TimeFormat>,
+        has_source: bool,
+    ) {
         if has_timestamp {
-            write_timestamp(out, self.at, is_utc);
+            write_timestamp(out, self.at, is_utc, time_format);
             out.push(' ');
         }
         self.write_body(out);
@@ -63,13 +71,17 @@ impl Record {
     }
 }
 
-/// Appends `YYYY-MM-DD HH:MM:SS.uuuuuu +ZZZZ`.
-fn write_timestamp(out: &mut String, at: SystemTime, is_utc: bool) {
+/// Appends the time, without a format as `YYYY-MM-DD HH:MM:SS.uuuuuu +ZZZZ`.
+fn write_timestamp(out: &mut String, at: SystemTime, is_utc: bool, format: Option<&TimeFormat>) {
     let at = OffsetDateTime::from(at);
     // A system without a time zone that can be told counts as being on UTC.
     let offset =
         if is_utc { UtcOffset::UTC } else { UtcOffset::local_offset_at(at).unwrap_or(UtcOffset::UTC) };
     let at = at.to_offset(offset);
+    if let Some(format) = format {
+        format.write(out, at);
+        return;
+    }
     let (year, month, day) = at.to_calendar_date();
     let (hour, minute, second, micro) = at.to_hms_micro();
     let sign = if offset.is_negative() { '-' } else { '+' };
@@ -125,7 +137,7 @@ mod tests {
 
     fn line(record: &Record, has_timestamp: bool, has_source: bool) -> String {
         let mut line = String::new();
-        record.write(&mut line, has_timestamp, true, has_source);
+        record.write(&mut line, has_timestamp, true, None, has_source);
         line
     }
 
@@ -147,7 +159,7 @@ mod tests {
     #[test]
     fn local_time_has_the_same_shape() {
         let mut line = String::new();
-        record("text").write(&mut line, true, false, false);
+        record("text").write(&mut line, true, false, None, false);
         let shape = "9999-99-99 99:99:99.999999 ±9999 SERVER (notice) text\n";
         assert_eq!(line.chars().count(), shape.chars().count(), "{line}");
         for (found, wanted) in line.chars().zip(shape.chars()) {

@@ -15,6 +15,7 @@ mod level;
 mod output;
 mod recent;
 mod settings;
+mod time_format;
 mod writer;
 
 use crate::base::lock::Mutex;
@@ -30,6 +31,7 @@ pub use format::Source;
 pub use level::{Level, Levels, Module};
 pub use recent::RecentLine;
 pub use settings::{Destination, Format, ModuleSettings, Settings};
+pub use time_format::TimeFormat;
 
 use format::Record;
 use recent::{Counts, Recent};
@@ -267,7 +269,7 @@ mod tests {
         assert!(log.flush(PATIENCE));
 
         let first = settings(Module::Default, "debug+", &scratch.0.join("first"));
-        log.apply(&Settings { is_utc: true, modules: vec![first] }).unwrap();
+        log.apply(&Settings { is_utc: true, time_format: None, modules: vec![first] }).unwrap();
         assert!(
             log.is_enabled(Module::Server, Level::Debug) && !log.is_enabled(Module::Server, Level::Trace)
         );
@@ -275,7 +277,7 @@ mod tests {
 
         std::fs::write(scratch.0.join("second"), "kept\n").unwrap();
         let second = settings(Module::Server, "none", &scratch.0.join("second"));
-        log.apply(&Settings { is_utc: true, modules: vec![second] }).unwrap();
+        log.apply(&Settings { is_utc: true, time_format: None, modules: vec![second] }).unwrap();
         assert!(
             !log.is_enabled(Module::Server, Level::Critical) && log.is_enabled(Module::Router, Level::Info)
         );
@@ -291,7 +293,7 @@ mod tests {
         let log = Log::new();
         let path = scratch.0.join("no/such/directory/log");
         let modules = vec![settings(Module::Default, "trace+", &path)];
-        let error = log.apply(&Settings { is_utc: false, modules }).unwrap_err();
+        let error = log.apply(&Settings { is_utc: false, time_format: None, modules }).unwrap_err();
         assert!(error.to_string().contains("no/such/directory/log"), "{error}");
         assert!(!log.is_enabled(Module::Server, Level::Trace));
     }
@@ -306,8 +308,12 @@ mod tests {
         // Open for reading and writing, so that the log's open doesn't wait for a reader.
         let reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
         let log = Log::new();
-        log.apply(&Settings { is_utc: true, modules: vec![settings(Module::Default, "info+", &pipe)] })
-            .unwrap();
+        log.apply(&Settings {
+            is_utc: true,
+            time_format: None,
+            modules: vec![settings(Module::Default, "info+", &pipe)],
+        })
+        .unwrap();
         let lines = 3 * QUEUE_LINES_MAX;
         for number in 0..lines {
             log.write(record(&format!("{number} {}", "x".repeat(100))));

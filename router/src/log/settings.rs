@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::level::{Level, Levels, Module};
+use super::time_format::TimeFormat;
 
 /// How lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,6 +20,8 @@ pub enum Format {
 pub struct Settings {
     /// Write the time in UTC rather than in local time.
     pub is_utc: bool,
+    /// How lines of text have the time; `None`: as `qdrouterd` has it by default.
+    pub time_format: Option<TimeFormat>,
     /// Settings of modules. A later one for the same module changes what it sets.
     pub modules: Vec<ModuleSettings>,
 }
@@ -137,6 +140,7 @@ mod tests {
         // The module's own section comes first in the file: the order doesn't matter.
         let settings = Settings {
             is_utc: false,
+            time_format: None,
             modules: vec![
                 ModuleSettings {
                     module: Module::Router,

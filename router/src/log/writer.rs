@@ -10,6 +10,7 @@ use super::level::{Level, Module};
 use super::output::Output;
 use super::recent::Recent;
 use super::settings::{Destination, Format, Settings};
+use super::time_format::TimeFormat;
 
 /// What the other threads send to the writer.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub(super) enum Message {
 pub(super) struct Table {
     format: Format,
     is_utc: bool,
+    time_format: Option<TimeFormat>,
     rows: Vec<Row>,
     outputs: Vec<Output>,
 }
@@ -59,7 +61,8 @@ impl Table {
             };
             rows.push(Row { has_timestamp: resolved.has_timestamp, has_source: resolved.has_source, output });
         }
-        Ok(Self { format, is_utc: settings.is_utc, rows, outputs })
+        let time_format = settings.time_format.clone();
+        Ok(Self { format, is_utc: settings.is_utc, time_format, rows, outputs })
     }
 
     /// Writes one record. `line` is a buffer to use again.
@@ -69,7 +72,10 @@ impl Table {
         line.clear();
         if output.takes_lines() {
             match self.format {
-                Format::Text => record.write(line, row.has_timestamp, self.is_utc, row.has_source),
+                Format::Text => {
+                    let time_format = self.time_format.as_ref();
+                    record.write(line, row.has_timestamp, self.is_utc, time_format, row.has_source);
+                }
                 Format::Json => {
                     json::write(record, line, row.has_timestamp, self.is_utc, row.has_source);
                 }

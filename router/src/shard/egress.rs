@@ -8,6 +8,7 @@
 use super::delay::Second;
 use super::forward::Outgoing;
 use super::links::{LinkCounters, RouterLink};
+use super::message_log::Way;
 use super::outcome::failed;
 use super::payload::Piece;
 use super::queue::{Active, Egress, Item};
@@ -49,6 +50,7 @@ impl Core {
             return None;
         }
         let egress = link.egress_mut()?;
+        let is_logged = egress.is_logged;
         let slot = self.connections.get_mut(connection)?;
         let straight = egress.active.is_none()
             && egress.waiting == 0
@@ -62,6 +64,9 @@ impl Core {
             None
         };
         let Some((delivery_id, sent)) = sent else {
+            if is_logged {
+                self.log_message(target, Way::Sent, payload);
+            }
             self.enqueue(target, sequence, outgoing, payload, more);
             return Some(sequence);
         };
@@ -69,6 +74,9 @@ impl Core {
         slot.last_delivery = self.now;
         egress.begin(settled, self.now);
         link.counters.begin(settled, self.second);
+        if is_logged {
+            self.log_message(target, Way::Sent, payload);
+        }
         let delivery = DeliveryRef { connection, link: link_ref, key: target, delivery_id };
         self.begun(&outgoing, delivery, settled, party);
         if sent.complete && !more {

@@ -8,6 +8,7 @@
 use super::fan_out::FanOut;
 use super::front::{DEFAULT_PRIORITY, Depth, Found, Front, scan, strip};
 use super::links::{Direction, RouterLink};
+use super::message_log::Way;
 use super::neighbours::RECEIVER_CAPACITY;
 use super::payload::HeldFor;
 use super::queue::Egress;
@@ -62,6 +63,7 @@ impl Core {
         let Direction::In(ingress) = &mut link.direction else { return };
         // Looked at when the turn ends, whatever becomes of the delivery.
         ingress.mark_due(key, &mut self.credit_due);
+        let is_logged = ingress.is_logged;
         let source = Source {
             delivery: DeliveryRef { connection, link: arrived.link, key, delivery_id: arrived.delivery_id },
             party,
@@ -76,6 +78,9 @@ impl Core {
             counters.presettled += u64::from(arrived.settled);
             if !arrived.settled {
                 self.follow_to_settlement(&source.delivery, party);
+            }
+            if is_logged {
+                self.log_message(key, Way::Received, arrived.payload);
             }
             if arrived.aborted { None } else { self.route(source, address, arrived.payload, arrived.more) }
         } else {

@@ -84,6 +84,8 @@ pub struct Ingress {
     pub credit_due: bool,
     /// Whether the policy looks at its messages.
     pub is_governed: bool,
+    /// Whether its messages are logged.
+    pub is_logged: bool,
 }
 
 impl Ingress {
@@ -428,6 +430,7 @@ impl Core {
         slot.engine.set_user(link, Some(key.into()));
         slot.links += 1;
         self.outside_links += usize::from(slot.party.is_outside());
+        self.let_log_messages(key);
         Some((id, key))
     }
 

@@ -52,6 +52,7 @@ pub mod guard;
 pub mod idle;
 mod links;
 pub mod mailbox;
+mod message_log;
 pub mod meters;
 mod neighbours;
 mod outcome;

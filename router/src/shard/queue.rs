@@ -66,6 +66,8 @@ pub struct Egress {
     /// What was last said of deliveries that are stuck here, and of credit that doesn't come.
     pub(super) told: Told,
     pub(super) congested: bool,
+    /// Whether its messages are logged.
+    pub(super) is_logged: bool,
 }
 
 /// How deliveries go, by the settle mode of the link's sender (AMQP 1.0 §2.8.2), which is us.

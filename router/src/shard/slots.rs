@@ -74,6 +74,8 @@ pub struct ListenerSettings {
     pub is_encrypted_outside: bool,
     /// How many connections may be under way to their open.
     pub half_open: HalfOpenLimits,
+    /// What of messages is logged: names of `messageLoggingComponents`; empty: nothing.
+    pub logged_components: Vec<String>,
     /// What the configuration adds to the open's properties: keys, and their encoded values.
     pub open_properties: Vec<(String, Vec<u8>)>,
 }

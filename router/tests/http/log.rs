@@ -96,3 +96,46 @@ fn nothing_is_traced_unless_it_is_asked_for() {
     router.await_log("Connection Opened");
     assert!(!router.log().iter().any(|line| line.contains("PROTOCOL")), "{:?}", router.log());
 }
+
+/// What of a message is logged is what its listener says, and nothing for listeners that say nothing.
+#[test]
+fn messages_are_logged_by_their_components() {
+    use crate::support::message;
+    use ringmain_codec::{Properties, Writer};
+
+    for (components, expected) in [
+        ("messageLoggingComponents: to, subject", Some("Message{to=\"a\", subject=\"news\"}")),
+        ("messageLoggingComponents: group-id", Some("Message{}")),
+        ("messageLoggingComponents: none", None),
+    ] {
+        let router = crate::support::Router::with(crate::support::Setup {
+            listener: components,
+            sections: "log {\n module: MESSAGE\n enable: trace+\n}\n",
+            ..crate::support::Setup::default()
+        });
+        let (mut receiver, mut sender) = (router.peer(), router.peer());
+        receiver.attach_receiver("a", 1);
+        let link = sender.attach_sender("a");
+        sender.await_credit(link, 1);
+        let properties = Properties { to: Some("a"), subject: Some("news"), ..Properties::default() };
+        let mut bytes = message::encoded(|writer: &mut Writer<'_>| writer.put(&properties));
+        bytes.extend(message::data(b"secret"));
+        sender.send_delivery(link, &bytes, true);
+        receiver.expect_delivery();
+        match expected {
+            Some(expected) => {
+                for way in ["Received", "Sent"] {
+                    let line = router
+                        .await_log_where(way, |line| line.contains("MESSAGE (trace)") && line.contains(way));
+                    assert!(line.ends_with(&format!("{way} {expected}")), "{line}");
+                }
+            }
+            None => {
+                sender.close();
+                router.await_log("Connection Closed");
+                assert!(!router.log().iter().any(|line| line.contains("MESSAGE (")), "{:?}", router.log());
+            }
+        }
+        assert!(!router.log().iter().any(|line| line.contains("secret")));
+    }
+}

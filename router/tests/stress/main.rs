@@ -187,7 +187,8 @@ fn quiet_log() {
         include_source: None,
         destination: None,
     };
-    log::apply(&log::Settings { is_utc: true, modules: vec![nothing] }).expect("to log nothing");
+    log::apply(&log::Settings { is_utc: true, time_format: None, modules: vec![nothing] })
+        .expect("to log nothing");
 }
 
 #[test]

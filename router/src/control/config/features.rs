@@ -70,8 +70,6 @@ pub const NOT_SERVED: &[(Feature, &str)] = &[
     ),
     (Feature::AuthService, "nobody is asked who clients are"),
     (Feature::MultiTenancy, "all clients share one address space"),
-    (Feature::MessageLog, "message contents aren't logged"),
-    (Feature::TimestampFormat, "the log has times such as 2026-01-31 23:59:59.000000 +0000"),
     (Feature::TcpAdaptor, "the section is without effect"),
     (Feature::HttpAdaptor, "the section is without effect; no router of this kind has it any more"),
     (Feature::Console, "the section is without effect; no router of this kind has it any more"),

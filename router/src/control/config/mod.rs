@@ -182,7 +182,11 @@ impl Config {
             include_source: log.include_source,
             destination: log.output_file.as_deref().map(log::Destination::from_output_file),
         });
-        log::Settings { is_utc: self.router.is_log_in_utc, modules: modules.collect() }
+        log::Settings {
+            is_utc: self.router.is_log_in_utc,
+            time_format: self.router.time_format.clone(),
+            modules: modules.collect(),
+        }
     }
 
     /// The configuration of a router that is started without a file: one listener for clients on

@@ -32,7 +32,8 @@ pub enum Step {
 }
 
 /// Attributes of sections that take a restart, which yet don't.
-const AT_ONCE: [(&str, &str); 2] = [("router", "timestampsInUTC"), ("router", "metadata")];
+const AT_ONCE: [(&str, &str); 3] =
+    [("router", "timestampsInUTC"), ("router", "timestampFormat"), ("router", "metadata")];
 
 impl Config {
     /// The steps from this configuration to `new`, without those that the log takes, which follows

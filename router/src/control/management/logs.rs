@@ -5,7 +5,7 @@ use super::field::Field;
 use super::reply::Refusal;
 use crate::control::config::Config;
 use crate::log;
-use crate::log::{Destination, Level, Levels, Module, ModuleSettings};
+use crate::log::{Destination, Level, Levels, Module, ModuleSettings, TimeFormat};
 use ringmain_codec::Value;
 
 /// The type's name.
@@ -24,6 +24,7 @@ struct Settings {
 #[derive(Clone, Debug)]
 pub(super) struct Logs {
     is_utc: bool,
+    time_format: Option<TimeFormat>,
     /// In the order of [`Module::ALL`].
     modules: Vec<(Module, Settings)>,
 }
@@ -45,7 +46,8 @@ impl Logs {
                 settings.output_file.clone_from(&log.output_file);
             }
         }
-        Self { is_utc: config.router.is_log_in_utc, modules }
+        let time_format = config.router.time_format.clone();
+        Self { is_utc: config.router.is_log_in_utc, time_format, modules }
     }
 
     /// The entities, one for each module.
@@ -110,7 +112,11 @@ impl Logs {
                 destination: settings.output_file.as_deref().map(Destination::from_output_file),
             })
         });
-        Ok(log::Settings { is_utc: self.is_utc, modules: modules.collect::<Result<_, Refusal>>()? })
+        Ok(log::Settings {
+            is_utc: self.is_utc,
+            time_format: self.time_format.clone(),
+            modules: modules.collect::<Result<_, Refusal>>()?,
+        })
     }
 }
 

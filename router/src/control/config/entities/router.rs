@@ -61,7 +61,7 @@ pub(super) const ROUTER: &[Attribute] = &[
         .default("yes")
         .inert(),
     Attribute::new("timestampsInUTC", Boolean, "Write the log's time in UTC rather than in local time.").default("no"),
-    Attribute::new("timestampFormat", String, "How the log writes the time, in the notation of strftime.")
+    Attribute::new("timestampFormat", String, "How the log writes the time, in the notation of strftime, with %f for microseconds. Unset: as %Y-%m-%d %H:%M:%S.%f %z.")
         .needs(Feature::TimestampFormat),
     Attribute::new("allowUnsettledMulticast", Boolean, "Unsettled deliveries to multicast addresses are always allowed.")
         .default("no")

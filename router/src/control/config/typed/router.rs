@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::super::error::Findings;
 use super::super::record::Record;
 use super::addressing::{Distribution, distribution};
+use crate::log::TimeFormat;
 use crate::shard::idle::Idle;
 
 /// The longest id of a router: as container-id it must fit the smallest frame, with the rest of an open.
@@ -33,6 +34,8 @@ pub struct RouterConfig {
     pub napi: Duration,
     /// `timestampsInUTC`: of the log.
     pub is_log_in_utc: bool,
+    /// `timestampFormat`: of the log; `None`: as qdrouterd has it.
+    pub time_format: Option<TimeFormat>,
     /// `defaultDistribution`: for addresses that no `address` section matches.
     pub default_distribution: Distribution,
     /// `usersFile`: who may log in by PLAIN and SCRAM; `None`: nobody.
@@ -110,9 +113,24 @@ pub(super) fn router_config(record: &Record, findings: &mut Findings) -> RouterC
         idle: idle(record, findings),
         napi: microseconds(record, "napiMicroseconds"),
         is_log_in_utc: record.boolean("timestampsInUTC"),
+        time_format: time_format(record, findings),
         default_distribution: distribution(record, "defaultDistribution"),
         users_file: record.text("usersFile").map(PathBuf::from),
         metadata: record.text("metadata").map(str::to_owned),
+    }
+}
+
+fn time_format(record: &Record, findings: &mut Findings) -> Option<TimeFormat> {
+    let text = record.text("timestampFormat")?;
+    match TimeFormat::parse(text) {
+        Ok(format) => Some(format),
+        Err(reason) => {
+            let message = format!(
+                "router: 'timestampFormat' is '{text}', expected a format of strftime such as %Y-%m-%d %H:%M:%S.%f: {reason}"
+            );
+            findings.error(record.line_of("timestampFormat"), message);
+            None
+        }
     }
 }
 

@@ -43,8 +43,18 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
 
 /// The names of the series and the families of a router that has something of everything.
 fn measured() -> (BTreeSet<String>, Vec<String>) {
-    let sections = "connector {\n    name: broker\n    host: 127.0.0.1\n    port: 1\n}\n";
-    let (router, address) = router_with("", Setup { sections, ..Setup::default() });
+    let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let file = std::env::temp_dir().join(format!("ringmain-measured-{}.pem", std::process::id()));
+    let pem = certificate.cert.pem() + &certificate.signing_key.serialize_pem();
+    fs::write(&file, pem).expect("a file for the certificate");
+    let sections = format!(
+        "connector {{\n    name: broker\n    host: 127.0.0.1\n    port: 1\n}}\n\
+         sslProfile {{\n    name: p\n    certFile: {0}\n    privateKeyFile: {0}\n}}\n\
+         listener {{\n    host: 127.0.0.1\n    port: 0\n    sslProfile: p\n}}\n",
+        file.display()
+    );
+    let (router, address) = router_with("", Setup { sections: &sections, ..Setup::default() });
+    fs::remove_file(&file).expect("it was written");
     let mut peer = router.peer();
     peer.attach_receiver("q", 1);
     let scrape = Scrape::of(address);

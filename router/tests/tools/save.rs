@@ -80,9 +80,25 @@ fn what_a_file_says_is_saved_again() {
             text += "vhost {\n hostname: 127.0.0.1\n aliases: localhost, 0.0.0.0\n groups: {\n all: {\n users: *\n remoteHosts: *\n sources: *\n \
                      targets: *\n allowDynamicSource: yes\n }\n }\n}\n";
         }
+        if text.contains("/etc/pki/") {
+            let certificate =
+                rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+            for (name, pem) in [
+                ("tls.crt", certificate.cert.pem()),
+                ("ca.crt", certificate.cert.pem()),
+                ("tls.key", certificate.signing_key.serialize_pem()),
+            ] {
+                fs::write(folder.path().join(name), pem).expect("the folder is writable");
+            }
+            text = text.replace("/etc/pki/", &format!("{}/", folder.path().display()));
+        }
         fs::write(&path, &text).expect("the folder is writable");
         let router = Router::from_file(&path);
-        let said = ask(&router, "manage --save -");
+        // The last listener is for clients without TLS, if not all are.
+        let log = router.log();
+        let listening = log.iter().rfind(|line| line.contains("Listening on ")).expect("it listens");
+        let address = listening.rsplit(' ').next().expect("a line has words");
+        let said = run(&format!("manage --save - -b {address}"));
         assert_eq!(said.status, 0, "{name}: {}", said.err);
         let meant = Config::parse(&text, name).expect("a router started from it");
         let saved = Config::parse(&said.out, "saved.conf").expect("it was read back");

@@ -44,10 +44,10 @@ pub(super) const SSL_PROFILE: &[Attribute] = &[
         .default("0")
         .updatable()
         .of_skupper(),
-    Attribute::reported("loads", SIZE, "How often its files were taken into use."),
-    Attribute::reported("failedLoads", SIZE, "How often they couldn't be; then those before stay in use."),
-    Attribute::reported("lastError", String, "Why they couldn't be the last time; nothing if they are in use."),
-    Attribute::reported("notAfter", SIZE, "When the certificate in use expires, in seconds since 1970."),
+    Attribute::reported("loads", SIZE, "How often its files were taken into use.").our_own(),
+    Attribute::reported("failedLoads", SIZE, "How often they couldn't be; then those before stay in use.").our_own(),
+    Attribute::reported("lastError", String, "Why they couldn't be the last time; nothing if they are in use.").our_own(),
+    Attribute::reported("notAfter", SIZE, "When the certificate in use expires, in seconds since 1970.").our_own(),
     NAME,
 ];
 

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -115,6 +116,15 @@ impl Drop for PidFile {
 /// What a process that runs a router is called.
 const ROUTER_NAMES: [&str; 3] = ["ringmain", "qdrouterd", "skrouterd"];
 
+/// Whether a process runs the same program as this one, whatever it is called.
+fn runs_this_program(pid: i32) -> bool {
+    let program = |process: &str| {
+        let file = std::fs::metadata(format!("/proc/{process}/exe")).ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    program(&pid.to_string()).is_some_and(|other| program("self") == Some(other))
+}
+
 /// What a process is called; `None`: there is none, or nobody says.
 fn name_of(pid: i32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
@@ -144,6 +154,7 @@ pub fn reload(pid: Option<i32>, pidfile: Option<&Path>) -> Result<i32, String> {
     // The signal ends most programs, and numbers are given again.
     if let Some(name) = name_of(pid)
         && !ROUTER_NAMES.contains(&name.as_str())
+        && !runs_this_program(pid)
     {
         let whence =
             pidfile.map_or_else(String::new, |path| format!(" (its number is in {})", path.display()));

@@ -80,10 +80,11 @@ pub(super) async fn reload(
     for warning in &new.warnings {
         log!(Module::ConnMgr, Level::Warning, "{warning}");
     }
-    let mut failed = 0;
+    let (mut failed, mut waiting) = (0, 0);
     for step in applied.steps_to(&new) {
         if let Step::Restart(what) = &step {
             log!(Module::Server, Level::Warning, "{}: {what} has changed, which takes a restart", new.file);
+            waiting += 1;
             continue;
         }
         let record = if step.is_removal() { applied.record_of(&step) } else { new.record_of(&step) };
@@ -115,8 +116,20 @@ pub(super) async fn reload(
         }
     }
     let file = new.file.clone();
+    new.keep_what_takes_a_restart(applied);
     *applied = new;
+    if waiting > 0 {
+        log!(
+            Module::Server,
+            Level::Warning,
+            "{file}: {} for a restart",
+            if waiting == 1 { "1 change waits".to_owned() } else { format!("{waiting} changes wait") }
+        );
+    }
     match (taken, failed) {
+        (0, 0) if waiting > 0 => {
+            log!(Module::Server, Level::Notice, "{file}: read again, nothing else to change")
+        }
         (0, 0) => log!(Module::Server, Level::Notice, "{file}: read again, nothing to change"),
         (_, 0) => {
             log!(Module::Server, Level::Notice, "{file}: read again, {} made", counted(taken, "change"))

@@ -9,7 +9,7 @@ use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, CommonState, ServerConfig};
+use rustls::{CertificateError, ClientConfig, CommonState, Error, ServerConfig};
 use std::fmt;
 use std::sync::Arc;
 
@@ -222,7 +222,7 @@ fn drive<Data>(
 ) -> (usize, Next) {
     let UnbufferedStatus { mut discard, state } = status;
     let next = match state {
-        Err(error) => Next::Failed(error.to_string()),
+        Err(error) => Next::Failed(words(&error)),
         Ok(ConnectionState::ReadTraffic(mut traffic)) => {
             let mut next = Next::Again;
             while let Some(record) = traffic.next_record() {
@@ -231,7 +231,7 @@ fn drive<Data>(
                         discard += record.discard;
                         take(record.payload);
                     }
-                    Err(error) => next = Next::Failed(error.to_string()),
+                    Err(error) => next = Next::Failed(words(&error)),
                 }
             }
             next
@@ -289,6 +289,25 @@ fn notify<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut [u8]) -> Resul
         Ok(_) => Err(NOT_READY.to_owned()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// What went wrong, in words that say what to do where the library's don't.
+fn words(error: &Error) -> String {
+    let Error::InvalidCertificate(fault) = error else { return error.to_string() };
+    let why = match fault {
+        CertificateError::UnknownIssuer => "no authority that is trusted here has issued it".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it isn't valid yet: compare the clocks of both machines".to_owned()
+        }
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "it is an authority's own (CA:TRUE in its basic constraints), which isn't accepted as a peer's, trusted or not: \
+             issue one with it, or make it without CA:TRUE"
+                .to_owned()
+        }
+        other => other.to_string(),
+    };
+    format!("invalid peer certificate: {why}")
 }
 
 #[cfg(test)]

@@ -96,7 +96,10 @@ fn our_own_clients_and_tools() {
     assert!(receiver.wait().expect("it ends").success());
 
     let (is_ok, _, err) = ringmain(&["stat", "-c", "-b", &bus, "--ssl-trustfile", &other]);
-    assert!(!is_ok && err.contains("TLS: invalid peer certificate: UnknownIssuer"), "{err}");
+    assert!(
+        !is_ok && err.contains("TLS: invalid peer certificate: no authority that is trusted here"),
+        "{err}"
+    );
     let (is_ok, _, err) = ringmain(&["stat", "-c", "-b", &bus, "--ssl-trustfile", &ca]);
     assert!(!is_ok && err.contains("TLS: received fatal alert"), "{err}");
     let (is_ok, _, err) = ringmain(&["stat", "-c", "-b", &bus, "--ssl-trustfile", "/nowhere/ca.pem"]);

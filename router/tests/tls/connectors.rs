@@ -38,7 +38,7 @@ fn a_server_that_is_not_who_it_should_be_is_left() {
     for (name, alert, logged) in [
         ("expired", "CERTIFICATE_EXPIRED", "xpired"),
         ("elsewhere", "CERTIFICATE", "elsewhere.example"),
-        ("stranger", "UNKNOWN_CA", "UnknownIssuer"),
+        ("stranger", "UNKNOWN_CA", "no authority that is trusted"),
     ] {
         let mut server = Server::start(&folder, name, 1, &[]);
         let router = router(&folder, server.port, "");

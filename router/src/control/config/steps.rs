@@ -136,6 +136,13 @@ impl Config {
         self.records.extend(applied.records.iter().filter(|record| is_of_policy(record)).cloned());
     }
 
+    /// Goes on with what `running` was started with where a change takes a restart, so that the next reading is compared with what
+    /// holds.
+    pub(in crate::control) fn keep_what_takes_a_restart(&mut self, running: &Self) {
+        self.records.retain(|record| !needs_restart(record));
+        self.records.extend(running.records.iter().filter(|record| needs_restart(record)).cloned());
+    }
+
     fn removal(&self, record: &Record) -> Option<Step> {
         let place = self.place(record)?;
         Some(match record.entity_name() {

@@ -260,7 +260,11 @@ impl Addresses {
             None => self.take_identity(),
         };
         let number = identity.clone();
-        let address = Address::of(config, identity, &number);
+        let mut address = Address::of(config, identity, &number);
+        if let Some(place) = place.filter(|_| config.name.is_none()) {
+            // Whoever made it finds it by its name.
+            address.name.clone_from(&self.all[place].name);
+        }
         self.publish(address.matching.pattern(), Some(address.settings())).await;
         match place {
             Some(place) => self.all[place] = address,

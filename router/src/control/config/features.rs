@@ -32,6 +32,8 @@ pub enum Feature {
     AuthService,
     /// `enableVhostPolicy`, sections `vhost`, global limits.
     Policy,
+    /// `allowAdminStatusUpdate: no`.
+    AdminStatusUpdate,
     /// `multiTenant`.
     MultiTenancy,
     /// `failoverUrls` of a listener.
@@ -69,6 +71,10 @@ pub const NOT_SERVED: &[(Feature, &str)] = &[
          ('ringmain user')",
     ),
     (Feature::AuthService, "nobody is asked who clients are"),
+    (
+        Feature::AdminStatusUpdate,
+        "whoever may send to $management may close connections: leave it out of 'targets'",
+    ),
     (Feature::MultiTenancy, "all clients share one address space"),
     (Feature::TcpAdaptor, "the section is without effect"),
     (Feature::HttpAdaptor, "the section is without effect; no router of this kind has it any more"),
@@ -94,6 +100,7 @@ impl Feature {
             Self::Cyrus => "what the Cyrus SASL library alone has",
             Self::AuthService => "an authentication service",
             Self::Policy => "policy",
+            Self::AdminStatusUpdate => "a policy for closing connections by management",
             Self::MultiTenancy => "multi-tenancy",
             Self::FailoverUrls => "failover URLs",
             Self::Http => "HTTP",

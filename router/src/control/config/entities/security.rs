@@ -197,13 +197,15 @@ pub(super) const VHOST_GROUP: &[Attribute] = &[
     .default("no"),
     Attribute::new("allowWaypointLinks", Boolean, "Whether links may serve as waypoints.").default("yes"),
     Attribute::new("allowDynamicLinkRoutes", Boolean, "Whether clients may make link routes to themselves.")
-        .default("yes"),
+        .default("yes")
+        .needs(Feature::LinkRoutes),
     Attribute::new(
         "allowAdminStatusUpdate",
         Boolean,
         "Whether clients may close other connections by management.",
     )
-    .default("yes"),
+    .default("yes")
+    .needs(Feature::AdminStatusUpdate),
     Attribute::new("allowFallbackLinks", Boolean, "Whether links may serve as fallback destinations.")
         .default("yes"),
     Attribute::new(

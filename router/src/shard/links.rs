@@ -421,7 +421,8 @@ impl Core {
         let slot = self.connections.get_mut(connection)?;
         let id = self.next_link_id;
         self.next_link_id += self.id_step;
-        let made = make(id, slot);
+        let mut made = make(id, slot);
+        made.direction.set_logged(slot.logs_messages());
         let (link, role) = (made.link, made.direction.peer_role());
         let key = self.links.insert(made);
         if let Some(governed) = &mut slot.governed {
@@ -430,7 +431,6 @@ impl Core {
         slot.engine.set_user(link, Some(key.into()));
         slot.links += 1;
         self.outside_links += usize::from(slot.party.is_outside());
-        self.let_log_messages(key);
         Some((id, key))
     }
 

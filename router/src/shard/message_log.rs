@@ -7,7 +7,7 @@
 use super::Core;
 use super::links::Direction;
 use super::slots::Slot;
-use crate::base::id::{ConnectionKey, LinkKey};
+use crate::base::id::LinkKey;
 use crate::log;
 use crate::log::{Level, Module};
 use ringmain_codec::{Properties, SectionKind, Sections};
@@ -51,20 +51,14 @@ impl Core {
         };
         log!(Module::Message, Level::Trace, "[C{}][L{}] {way} {message}", slot.id, link.id);
     }
+}
 
-    /// Whether messages that come on this connection, or go, are logged.
-    pub(super) fn logs_messages(&self, key: ConnectionKey) -> bool {
-        self.connections.get(key).is_some_and(Slot::logs_messages)
-    }
-
-    /// Lets a link log its messages if its connection's listener says so.
-    pub(super) fn let_log_messages(&mut self, key: LinkKey) {
-        let Some(connection) = self.links.get(key).map(|link| link.connection) else { return };
-        let is_logged = self.logs_messages(connection);
-        match self.links.get_mut(key).map(|link| &mut link.direction) {
-            Some(Direction::In(ingress)) => ingress.is_logged = is_logged,
-            Some(Direction::Out(egress)) => egress.is_logged = is_logged,
-            None => {}
+impl Direction {
+    /// Lets the messages of the link be logged, or not.
+    pub(super) fn set_logged(&mut self, is_logged: bool) {
+        match self {
+            Self::In(ingress) => ingress.is_logged = is_logged,
+            Self::Out(egress) => egress.is_logged = is_logged,
         }
     }
 }

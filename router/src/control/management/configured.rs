@@ -190,19 +190,27 @@ impl Configuration {
         identity: &str,
         attributes: &[(&str, Value<'_>)],
     ) -> Result<Entity, Refusal> {
-        let index = self
-            .all
-            .iter()
-            .position(|other| other.entity.of.type_name == of.type_name && other.entity.identity == identity)
-            .ok_or_else(|| Refusal::bad("the entity is in no configuration"))?;
-        let changed = self.config.with_updated(index, members(attributes)?).map_err(refused)?;
-        let record = changed.records.get(index).ok_or_else(|| Refusal::bad("the entity is gone"))?;
-        let before = &self.all[index].entity;
+        let place = self.place(of.type_name, identity)?;
+        let changed = self.config.with_updated(place, members(attributes)?).map_err(refused)?;
+        Ok(self.put(place, changed))
+    }
+
+    /// Where the entity with this identity is.
+    fn place(&self, type_name: &str, identity: &str) -> Result<usize, Refusal> {
+        let is_it =
+            |other: &Configured| other.entity.of.type_name == type_name && other.entity.identity == identity;
+        let place = self.all.iter().position(is_it);
+        place.ok_or_else(|| Refusal::bad("the entity is in no configuration"))
+    }
+
+    /// Goes on with a configuration of which the entity at `place` is another. It keeps its identity and name.
+    fn put(&mut self, place: usize, changed: Config) -> Entity {
+        let before = &self.all[place].entity;
         let (identity, name) = (before.identity.clone(), before.name.clone());
-        let entity = Entity { identity, name, ..from_record(record, index, &self.router_id) };
-        self.all[index].entity = entity;
+        let entity = from_record(&changed.records[place], place, &self.router_id);
+        self.all[place].entity = Entity { identity, name, ..entity };
         self.config = changed;
-        Ok(self.with_status(&self.all[index]))
+        self.with_status(&self.all[place])
     }
 
     /// Puts the entities of the types that `is_it` names as `new` has them in the place of those that `old` has.
@@ -295,10 +303,7 @@ impl Configuration {
         match self.all.iter().position(is_it) {
             Some(place) => {
                 let changed = self.config.with_replaced(place, record.clone());
-                self.config = changed.map_err(|errors| refused(errors).description)?;
-                let identity = std::mem::take(&mut self.all[place].entity.identity);
-                let entity = from_record(record, place, &self.router_id);
-                self.all[place].entity = Entity { identity, ..entity };
+                self.put(place, changed.map_err(|errors| refused(errors).description)?);
             }
             None => {
                 let changed =
@@ -323,22 +328,13 @@ impl Configuration {
         identity: &str,
         attributes: &[(&str, Value<'_>)],
     ) -> Result<Entity, Refusal> {
-        let is_it = |other: &Configured| {
-            other.entity.of.type_name == "sslProfile" && other.entity.identity == identity
-        };
-        let Some(place) = self.all.iter().position(is_it) else {
-            return Err(Refusal::bad("the entity is in no configuration"));
-        };
+        let place = self.place("sslProfile", identity)?;
         let changed = self.config.with_updated(place, members(attributes)?).map_err(refused)?;
-        let record = changed.records[place].clone();
         let name = &self.all[place].entity.name;
         let profile = changed.ssl_profiles.iter().find(|profile| profile.name == *name).cloned();
         let profile = profile.ok_or_else(|| Refusal::bad("the entity is in no configuration"))?;
         self.endpoints.set_profile(profile).map_err(Refusal::bad)?;
-        let entity = from_record(&record, place, &self.router_id);
-        self.all[place].entity = Entity { identity: identity.to_owned(), ..entity };
-        self.config = changed;
-        Ok(self.with_status(&self.all[place]))
+        Ok(self.put(place, changed))
     }
 
     /// Removes an entity that the file doesn't have any more, unless management has done so before.
